@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use algonius_gauge::client::KeepAliveClient;
 use algonius_gauge::load::unique_number;
-use algonius_gauge::process::resident;
+use algonius_gauge::process::resident_bytes;
 use algonius_gauge::role::{self, is_quick};
 use algonius_gauge::service::Service;
-use algonius_gauge::spawn_limit::{SpawnLimit, cores};
+use algonius_gauge::spawn_limit::{SpawnLimit, core_count};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
@@ -44,11 +44,12 @@ fn main() -> ExitCode {
     if role::run_requested_role() {
         return ExitCode::SUCCESS;
     }
-    let rate = SpawnLimit::of_cat(1024).run(cores(), Duration::from_secs(3)).rate() / 2.0;
+    let rate = SpawnLimit::of_cat(1024).run(core_count(), Duration::from_secs(3)).rate() / 2.0;
     let duration = Duration::from_secs(if is_quick() { 60 } else { 600 });
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let (samples, done) = runtime.block_on(LocalSet::new().run_until(run_load(rate, duration)));
-    println!("{done} requests, {rate:.0} a second, half of what can be started");
+    let (samples, completed_count) =
+        runtime.block_on(LocalSet::new().run_until(run_load(rate, duration)));
+    println!("{completed_count} requests, {rate:.0} a second, half of what can be started");
     match violated_limit(&samples) {
         None => ExitCode::SUCCESS,
         Some(violation) => {
@@ -61,10 +62,14 @@ fn main() -> ExitCode {
 /// Puts the service under load at this rate, and takes samples.
 async fn run_load(rate: f64, duration: Duration) -> (Vec<Sample>, u64) {
     let service = Rc::new(Service::start(PROGRAM, "", AGENTS).await);
-    let (begin, done) = (Instant::now(), Rc::new(Cell::new(0)));
-    let pace = Duration::from_secs_f64(f64::from(CLIENT_COUNT) / rate);
+    let (begin, completed_count) = (Instant::now(), Rc::new(Cell::new(0)));
+    let request_interval = Duration::from_secs_f64(f64::from(CLIENT_COUNT) / rate);
     for _ in 0..CLIENT_COUNT {
-        tokio::task::spawn_local(send_requests(Rc::clone(&service), Rc::clone(&done), pace));
+        tokio::task::spawn_local(send_requests(
+            Rc::clone(&service),
+            Rc::clone(&completed_count),
+            request_interval,
+        ));
     }
     let mut samples = Vec::new();
     while begin.elapsed() < duration {
@@ -77,29 +82,33 @@ async fn run_load(rate: f64, duration: Duration) -> (Vec<Sample>, u64) {
         );
         samples.push(sample);
     }
-    (samples, done.get())
+    (samples, completed_count.get())
 }
 
-async fn send_requests(service: Rc<Service>, done: Rc<Cell<u64>>, pace: Duration) {
-    let mut client = KeepAliveClient::to(service.address).await;
-    let load_request = service.rpc("cat", 1024);
-    let mut ticks = interval(pace);
+async fn send_requests(
+    service: Rc<Service>,
+    completed_count: Rc<Cell<u64>>,
+    request_interval: Duration,
+) {
+    let mut client = KeepAliveClient::connect(service.address).await;
+    let load_request = service.json_rpc_load("cat", 1024);
+    let mut ticks = interval(request_interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let answer = client.ask(&(load_request.request)(unique_number())).await;
+        let answer = client.request(&(load_request.build)(unique_number())).await;
         assert!((load_request.is_good)(&answer), "{}", String::from_utf8_lossy(answer.body));
-        done.set(done.get() + 1);
+        completed_count.set(completed_count.get() + 1);
     }
 }
 
 async fn take_sample(service: &Service, minutes: f64) -> Sample {
-    let open = |process| fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count);
-    let processes = service.processes();
+    let open_descriptors = |pid| fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
+    let processes = service.pids();
     Sample {
         minutes,
-        megabytes: service.sum(resident) / 1e6,
-        descriptors: processes.into_iter().map(open).sum(),
+        megabytes: service.sum_over_processes(resident_bytes) / 1e6,
+        descriptors: processes.into_iter().map(open_descriptors).sum(),
         zombies: count_zombies(&processes).await,
     }
 }
@@ -109,30 +118,34 @@ async fn take_sample(service: &Service, minutes: f64) -> Sample {
 async fn count_zombies(parents: &[u32]) -> usize {
     let first = zombie_children(parents);
     sleep(Duration::from_millis(100)).await; // Ended children are reaped meanwhile.
-    zombie_children(parents).iter().filter(|process| first.contains(process)).count()
+    zombie_children(parents).iter().filter(|pid| first.contains(pid)).count()
 }
 
 fn zombie_children(parents: &[u32]) -> Vec<u32> {
     let entries = fs::read_dir("/proc").expect("the processes").flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    ids.filter(|process| is_zombie_child(*process, parents)).collect()
+    ids.filter(|pid| is_zombie_child(*pid, parents)).collect()
 }
 
-fn is_zombie_child(process: u32, parents: &[u32]) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+fn is_zombie_child(pid: u32, parents: &[u32]) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let Some((_, rest)) = stat.rsplit_once(") ") else { return false };
     let mut words = rest.split(' ');
     let is_zombie = words.next() == Some("Z");
-    is_zombie && words.next().and_then(|it| it.parse().ok()).is_some_and(|it| parents.contains(&it))
+    is_zombie
+        && words
+            .next()
+            .and_then(|word| word.parse().ok())
+            .is_some_and(|parent| parents.contains(&parent))
 }
 
 /// Returns the violated limit, if any, after the first third of the samples, in which all caches are filled.
 fn violated_limit(samples: &[Sample]) -> Option<String> {
-    let settled = samples.get(samples.len() / 3..).unwrap_or_default();
-    let slope = slope(settled);
+    let settled_samples = samples.get(samples.len() / 3..).unwrap_or_default();
+    let slope = slope(settled_samples);
     println!("memory: {slope:+.3} MB a minute; at most {MAX_GROWTH_PER_MINUTE}");
     let zombies: usize = samples.iter().map(|sample| sample.zombies).sum();
-    let descriptors = || settled.iter().map(|sample| sample.descriptors);
+    let descriptors = || settled_samples.iter().map(|sample| sample.descriptors);
     let (lowest, highest) = (descriptors().min()?, descriptors().max()?);
     println!("descriptors: {lowest} to {highest}; zombies: {zombies}");
     if slope > MAX_GROWTH_PER_MINUTE {
@@ -147,9 +160,9 @@ fn violated_limit(samples: &[Sample]) -> Option<String> {
 /// Returns the slope in megabytes per minute, by least squares.
 fn slope(samples: &[Sample]) -> f64 {
     let count = samples.len() as f64;
-    let mean = |of: fn(&Sample) -> f64| samples.iter().map(of).sum::<f64>() / count;
+    let mean = |value: fn(&Sample) -> f64| samples.iter().map(value).sum::<f64>() / count;
     let (minutes, megabytes) = (mean(|sample| sample.minutes), mean(|sample| sample.megabytes));
-    let over = |sample: &Sample| (sample.minutes - minutes) * (sample.megabytes - megabytes);
-    let under = |sample: &Sample| (sample.minutes - minutes).powi(2);
-    samples.iter().map(over).sum::<f64>() / samples.iter().map(under).sum::<f64>()
+    let covariance = |sample: &Sample| (sample.minutes - minutes) * (sample.megabytes - megabytes);
+    let variance = |sample: &Sample| (sample.minutes - minutes).powi(2);
+    samples.iter().map(covariance).sum::<f64>() / samples.iter().map(variance).sum::<f64>()
 }

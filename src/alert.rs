@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use webhook::Webhook;
 
-use crate::push::AddressPolicy;
+use crate::push::DeliveryPolicy;
 
 /// Greatest number of queued alerts.
 pub const QUEUE_CAPACITY: usize = 64;
@@ -63,9 +63,9 @@ impl AlertDispatcher {
     ///
     /// # Errors
     /// Fails if the URL is not a permitted target, or if TLS cannot be set up.
-    pub fn begin(
+    pub fn start(
         hooks: HookSettings,
-        policy: AddressPolicy,
+        policy: DeliveryPolicy,
         warden: Arc<dyn Warden>,
         notices: mpsc::Receiver<AlertNotice>,
     ) -> Result<Self, Failure> {
@@ -88,8 +88,8 @@ impl AlertHooks {
         let mut bucket = TokenBucket::full(HOOK_RATE_LIMIT, Duration::ZERO);
         while let Some((phase, alert)) = notices.recv().await {
             // Without a bound, an alert that flaps would start programs without end.
-            let (next, admission) = step(bucket, started_at.elapsed(), HOOK_RATE_LIMIT);
-            bucket = next;
+            let (next_bucket, admission) = step(bucket, started_at.elapsed(), HOOK_RATE_LIMIT);
+            bucket = next_bucket;
             if admission.is_err() {
                 let cause = alert.cause.as_str();
                 tracing::warn!(cause, "alert rate exceeded: alert is not sent to hooks");

@@ -7,7 +7,7 @@ pub(crate) mod confinement;
 pub(crate) mod credentials;
 pub(crate) mod file_trust;
 pub(crate) mod http_state;
-pub(crate) mod inputs;
+pub(crate) mod input_sealer;
 pub(crate) mod observability_setup;
 pub(crate) mod program_versions;
 pub(crate) mod push_setup;

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use accounting::{quota, usage};
 use args::{Args, CliCommand, TasksCommand, TokenCommand};
 use client::ServiceClient;
-use configuration::{Configuration, check, init, redact, reload};
+use configuration::{ConfigLocation, check, init, redact, reload};
 use error::CliError;
 use help::{completions, explain};
 use output::CliOutput;
@@ -45,15 +45,15 @@ async fn dispatch(args: Args, out: &CliOutput) -> Result<(), CliError> {
     match args.command {
         CliCommand::Init { folder, force } => init::run(folder.as_deref(), force, out),
         CliCommand::Check { schema: true, .. } => {
-            check::schema(out);
+            check::print_schema(out);
             Ok(())
         }
         CliCommand::Check { openapi: true, .. } => {
-            check::openapi(out);
+            check::print_openapi(out);
             Ok(())
         }
         CliCommand::Check { config, strict, .. } => {
-            check::run(Configuration::find(config.as_deref()).file.as_deref(), strict, out)
+            check::run(ConfigLocation::find(config.as_deref()).file.as_deref(), strict, out)
         }
         CliCommand::Doctor { config } => doctor::run(client, config.as_deref(), out).await,
         CliCommand::Explain { code } => explain::run(code.as_deref(), out),
@@ -61,10 +61,10 @@ async fn dispatch(args: Args, out: &CliOutput) -> Result<(), CliError> {
             redact::run(ndjson, config.as_deref(), secret_files)
         }
         CliCommand::Service(command) => service::run(command, out),
-        CliCommand::Completions { shell } => completions::completions(shell),
-        CliCommand::Man { folder } => completions::pages(folder.as_deref(), out),
+        CliCommand::Completions { shell } => completions::print_completion_script(shell),
+        CliCommand::Man { folder } => completions::write_manual(folder.as_deref(), out),
         CliCommand::Serve { config, listen } => {
-            serve::run(&Configuration::find(config.as_deref()), listen, out).await
+            serve::run(&ConfigLocation::find(config.as_deref()), listen, out).await
         }
         CliCommand::Send(send) => send::run(&client?, send, out).await,
         CliCommand::Agents(command) => agents::run(client, command, out).await,
@@ -74,7 +74,7 @@ async fn dispatch(args: Args, out: &CliOutput) -> Result<(), CliError> {
         CliCommand::Deny(args) => approvals::deny(&client?, args, out).await,
         CliCommand::Answer(args) => approvals::answer(&client?, args, out).await,
         CliCommand::Reload => reload::run(&client?, out).await,
-        CliCommand::Token(TokenCommand::Create(new)) => token::create(&client?, new, out).await,
+        CliCommand::Token(TokenCommand::Create(args)) => token::create(&client?, args, out).await,
         CliCommand::Token(TokenCommand::List) => token::list(&client?, out).await,
         CliCommand::Token(TokenCommand::Revoke { name }) => {
             token::revoke(&client?, &name, out).await
@@ -84,7 +84,7 @@ async fn dispatch(args: Args, out: &CliOutput) -> Result<(), CliError> {
         CliCommand::Status { watch: true, every } => status::watch(&client?, every, out).await,
         CliCommand::Schedule(command) => schedule::run(&client?, command, out).await,
         CliCommand::Logs { follow, agent, tasks, output } => {
-            watch::logs(&client?, agent, (tasks, follow, output), out).await
+            watch::print_logs(&client?, agent, (tasks, follow, output), out).await
         }
         CliCommand::Usage(args) => usage::run(&client?, args, out).await,
         CliCommand::Tasks(command) => run_tasks_command(&client?, command, out).await,
@@ -104,7 +104,8 @@ async fn run_tasks_command(
             tasks::show(client, &lookup::resolve_task_id(client, &id).await?, events, out).await
         }
         TasksCommand::Watch { id, output } => {
-            watch::task(client, &lookup::resolve_task_id(client, &id).await?, output, out).await
+            watch::watch_task(client, &lookup::resolve_task_id(client, &id).await?, output, out)
+                .await
         }
         TasksCommand::Retry { id } => {
             tasks::retry(client, &lookup::resolve_task_id(client, &id).await?, out).await

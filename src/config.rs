@@ -11,7 +11,7 @@ mod settings;
 mod source;
 mod table;
 
-pub use diagnostics::{ConfigFault, ConfigFaults, FaultCode, Severity, nearest};
+pub use diagnostics::{ConfigFault, ConfigFaults, FaultCode, Severity, nearest_word};
 pub use keys::agent::network::NETWORK_VARIABLES;
 pub use keys::agent::{Agent, AgentWorker};
 pub use keys::alerts::AlertSettings;

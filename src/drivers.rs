@@ -1,8 +1,8 @@
 //! Drivers: run the work of an agent, whatever its kind.
 
 mod adapters;
-mod control;
 mod files;
+mod lease_orders;
 mod output;
 pub mod program;
 pub mod remote;

@@ -24,7 +24,7 @@ use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::host_metrics::HostMetrics;
 use algonius_store::Store;
 use algonius_warden::memory;
-use algonius_warden::wardens::{DetachedPrograms, HolderCommand, ProcessHolders};
+use algonius_warden::process_holders::{DetachedPrograms, HolderCommand, ProcessHolders};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -50,8 +50,8 @@ pub struct RunningService {
     observability: RunningObservability,
     store: Arc<Store>,
     holders: Arc<ProcessHolders>,
-    handle: ShutdownHandle,
-    served: JoinHandle<io::Result<()>>,
+    shutdown_handle: ShutdownHandle,
+    server_handle: JoinHandle<io::Result<()>>,
     reload_handle: ReloadHandle,
     reloader: JoinHandle<()>,
 }
@@ -80,41 +80,48 @@ pub async fn start(settings: Settings) -> Result<RunningService, StartError> {
 ///
 /// # Errors
 /// Fails if any part does not start; nothing runs then.
-pub async fn start_as(
+pub async fn start_with_source(
     source: ConfigSource,
     settings: Settings,
 ) -> Result<RunningService, StartError> {
     let host_metrics = Arc::new(SystemMetrics::new(settings.server.data_dir.clone()));
     let environment = (Arc::new(WallClock) as _, host_metrics as _);
-    let running = start_from(source, settings, environment, HolderCommand::default()).await?;
+    let running = start_with_parts(source, settings, environment, HolderCommand::default()).await?;
     tokio::spawn(memory::trim_heap_when_idle());
     Ok(running)
 }
 
-/// Starts the service with another clock, or in another program; `origin` is the command that becomes a process holder.
+/// Starts the service with another clock, or in another program; `holder_command` is the command that becomes a process
+/// holder.
 ///
 /// # Errors
 /// Fails if any part does not start; nothing runs then.
 pub async fn start_with(
     settings: Settings,
     clock: Arc<dyn Clock>,
-    origin: HolderCommand,
+    holder_command: HolderCommand,
 ) -> Result<RunningService, StartError> {
     let host_metrics = Arc::new(SystemMetrics::new(settings.server.data_dir.clone()));
-    start_on(settings, clock, host_metrics, origin).await
+    start_with_host_metrics(settings, clock, host_metrics, holder_command).await
 }
 
 /// Starts the service with other host metrics. Its configuration does not change.
 ///
 /// # Errors
 /// Fails if any part does not start; nothing runs then.
-pub async fn start_on(
+pub async fn start_with_host_metrics(
     settings: Settings,
     clock: Arc<dyn Clock>,
     host_metrics: Arc<dyn HostMetrics>,
-    origin: HolderCommand,
+    holder_command: HolderCommand,
 ) -> Result<RunningService, StartError> {
-    start_from(ConfigSource::fixed(settings.clone()), settings, (clock, host_metrics), origin).await
+    start_with_parts(
+        ConfigSource::fixed(settings.clone()),
+        settings,
+        (clock, host_metrics),
+        holder_command,
+    )
+    .await
 }
 
 /// Starts the service with settings from a source whose changes it applies: binds the address, opens the ledger,
@@ -123,16 +130,17 @@ pub async fn start_on(
 ///
 /// # Errors
 /// Fails if any part does not start; nothing runs then.
-pub async fn start_from(
+pub async fn start_with_parts(
     source: ConfigSource,
     mut settings: Settings,
     (clock, host_metrics): (Arc<dyn Clock>, Arc<dyn HostMetrics>),
-    origin: HolderCommand,
+    holder_command: HolderCommand,
 ) -> Result<RunningService, StartError> {
     app::file_trust::require(&settings, source.file())?;
     // Boxed, because this future is large and would be a part of its callers' futures.
     let started_service =
-        Box::pin(StartedService::start(&mut settings, (&clock, host_metrics), origin)).await?;
+        Box::pin(StartedService::start(&mut settings, (&clock, host_metrics), holder_command))
+            .await?;
     started_service.open(source, settings, clock)
 }
 
@@ -163,8 +171,8 @@ impl RunningService {
 
     /// Returns the log level of the configuration in force.
     #[must_use]
-    pub fn levels(&self) -> watch::Receiver<tracing::Level> {
-        self.reload_handle.levels()
+    pub fn log_level(&self) -> watch::Receiver<tracing::Level> {
+        self.reload_handle.log_level()
     }
 
     /// Requests a reload of the configuration. The log and `/status` report the result.
@@ -175,7 +183,7 @@ impl RunningService {
     /// Stops the service: refuses new work, lets running executions finish until the deadline, answers waiting callers,
     /// and closes the ledger.
     pub async fn stop(self, deadline: Duration) {
-        let (_never, stop_now) = watch::channel(false);
+        let (_stop_sender, stop_now) = watch::channel(false);
         self.stop_until(deadline, stop_now).await;
     }
 
@@ -185,9 +193,9 @@ impl RunningService {
         self.reloader.abort();
         let kill = || self.holders.kill_all();
         self.tree.stop_or_kill(deadline, wait_until_true(stop_now.clone()), kill).await;
-        self.handle.graceful_shutdown(Some(Duration::from_secs(2)));
+        self.shutdown_handle.graceful_shutdown(Some(Duration::from_secs(2)));
         let shutdown = async {
-            if let Ok(Err(error)) = self.served.await {
+            if let Ok(Err(error)) = self.server_handle.await {
                 tracing::error!(%error, "the listener had failed");
             }
             if let Some(worker) = self.push_worker {
@@ -212,20 +220,20 @@ impl RunningService {
     pub async fn hand_over(self) -> DetachedPrograms {
         self.reloader.abort();
         self.tree.start_drain().await;
-        let left = self.holders.detach().await;
-        self.handle.shutdown();
+        let detached_programs = self.holders.detach().await;
+        self.shutdown_handle.shutdown();
         if let Some(worker) = self.push_worker {
             // Interrupted notifications are sent again by the next process instance.
             _ = tokio::time::timeout(Duration::from_secs(1), worker.stop()).await;
         }
         self.store.close().await;
-        left
+        detached_programs
     }
 }
 
 /// Returns when the value is true; never if the sender was dropped before.
-async fn wait_until_true(mut value: watch::Receiver<bool>) {
-    if value.wait_for(|value| *value).await.is_err() {
+async fn wait_until_true(mut flag: watch::Receiver<bool>) {
+    if flag.wait_for(|is_set| *is_set).await.is_err() {
         std::future::pending::<()>().await;
     }
 }

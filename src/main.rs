@@ -17,14 +17,14 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     // The service starts itself as its own process holder, which has one thread and needs no runtime.
-    if std::env::args_os().nth(1).is_some_and(|word| word == "warden") {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == "warden") {
         return startup::serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(answer) => {
-            let code = if answer.use_stderr() { ExitCode::from(4) } else { ExitCode::SUCCESS };
-            _ = answer.print(); // A failure to print has no other output.
+        Err(error) => {
+            let code = if error.use_stderr() { ExitCode::from(4) } else { ExitCode::SUCCESS };
+            _ = error.print(); // A failure to print has no other output.
             return code;
         }
     };

@@ -68,34 +68,34 @@ struct InstrumentState {
     /// Exporter to a collector.
     exporter: Option<Exporter>,
     /// Channel for alerts.
-    alerts: Option<mpsc::Sender<(AlertPhase, Alert)>>,
+    alert_sender: Option<mpsc::Sender<(AlertPhase, Alert)>>,
 }
 
 impl Instruments {
     /// Creates the metrics, starts the export to a collector, and forwards alerts to the channel.
     #[must_use]
     pub fn new(
-        alerts: Option<mpsc::Sender<(AlertPhase, Alert)>>,
+        alert_sender: Option<mpsc::Sender<(AlertPhase, Alert)>>,
         collector: Option<(OtlpCollector, WebhookClient)>,
     ) -> Self {
         let metrics = Arc::new(Metrics::new());
-        let begin = |(collector, webhook_client)| {
-            Exporter::begin(collector, webhook_client, Arc::clone(&metrics))
+        let start_exporter = |(collector, webhook_client)| {
+            Exporter::start(collector, webhook_client, Arc::clone(&metrics))
         };
-        let exporter = collector.map(begin);
-        Self(Arc::new(InstrumentState { metrics, exporter, alerts }))
+        let exporter = collector.map(start_exporter);
+        Self(Arc::new(InstrumentState { metrics, exporter, alert_sender }))
     }
 
     /// True if traces are exported.
     #[must_use]
-    pub fn is_tracing(&self) -> bool {
+    pub fn exports_traces(&self) -> bool {
         self.0.exporter.is_some()
     }
 
     /// True if log lines are exported.
     #[must_use]
     pub fn exports_lines(&self) -> bool {
-        self.0.exporter.as_ref().is_some_and(|exporter| exporter.logs)
+        self.0.exporter.as_ref().is_some_and(|exporter| exporter.exports_logs)
     }
 
     /// Exports a log line.
@@ -111,17 +111,17 @@ impl Instruments {
     }
 
     fn export(&self, kind: &str, item: impl FnOnce() -> ExportItem) {
-        let is_taken = self.0.exporter.as_ref().is_none_or(|exporter| exporter.push(item()));
-        if !is_taken {
+        let is_queued = self.0.exporter.as_ref().is_none_or(|exporter| exporter.push(item()));
+        if !is_queued {
             self.0.metrics.count_dropped(kind, 1);
         }
     }
 
     /// Records a request.
-    pub fn requested(&self, requested: &RequestRecord<'_>) {
-        self.0.metrics.count_request(requested);
-        if requested.trace.sampled {
-            self.export("spans", || ExportItem::Span(otlp::request_span(requested)));
+    pub fn record_request(&self, request: &RequestRecord<'_>) {
+        self.0.metrics.count_request(request);
+        if request.trace.sampled {
+            self.export("spans", || ExportItem::Span(otlp::request_span(request)));
         }
     }
 
@@ -135,24 +135,27 @@ impl Instruments {
 impl Observer for Instruments {
     fn record(&self, event: TelemetryEvent) {
         match &event {
-            TelemetryEvent::AttemptEnded(attempted) => {
-                self.0.metrics.count_attempt(attempted);
-                if is_sampled(&attempted.subject) {
-                    self.export("spans", || ExportItem::Span(otlp::attempt_span(attempted)));
+            TelemetryEvent::AttemptEnded(attempt) => {
+                self.0.metrics.count_attempt(attempt);
+                if is_sampled(&attempt.subject) {
+                    self.export("spans", || ExportItem::Span(otlp::attempt_span(attempt)));
                 }
             }
-            TelemetryEvent::ExecutionEnded(ended) => {
-                self.0.metrics.count_execution(ended);
-                if is_sampled(&ended.subject) {
-                    self.export("spans", || ExportItem::Span(otlp::execution_span(ended)));
+            TelemetryEvent::ExecutionEnded(execution) => {
+                self.0.metrics.count_execution(execution);
+                if is_sampled(&execution.subject) {
+                    self.export("spans", || ExportItem::Span(otlp::execution_span(execution)));
                 }
             }
             TelemetryEvent::AlertChanged(phase, alert) => {
                 self.0.metrics.count_alert(*phase, alert);
                 // An actor reports the alert, so a full queue drops it instead of delaying the actor.
-                let sent =
-                    self.0.alerts.as_ref().map(|hooks| hooks.try_send((*phase, alert.clone())));
-                if let Some(Err(_)) = sent {
+                let send_result = self
+                    .0
+                    .alert_sender
+                    .as_ref()
+                    .map(|sender| sender.try_send((*phase, alert.clone())));
+                if let Some(Err(_)) = send_result {
                     self.0.metrics.count_dropped("alerts", 1);
                 }
             }
@@ -161,6 +164,6 @@ impl Observer for Instruments {
 }
 
 /// True if the caller samples its trace; without a trace context the work is sampled.
-fn is_sampled(of: &TelemetrySubject) -> bool {
-    of.request_trace.as_ref().is_none_or(|caller_trace| caller_trace.sampled)
+fn is_sampled(subject: &TelemetrySubject) -> bool {
+    subject.request_trace.as_ref().is_none_or(|caller_trace| caller_trace.sampled)
 }

@@ -4,7 +4,7 @@ pub mod clock;
 pub mod host_metrics;
 pub(crate) mod json_schema;
 pub(crate) mod network;
+pub(crate) mod operator_token;
 pub(crate) mod template;
 pub(crate) mod terminal_text;
 pub mod tls;
-pub(crate) mod token;

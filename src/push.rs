@@ -45,11 +45,11 @@ const MAX_SECRET_BYTES: usize = 4096;
 
 /// Policy for allowed addresses and for the duration of attempts.
 #[derive(Debug, Clone)]
-pub struct AddressPolicy {
+pub struct DeliveryPolicy {
     /// Networks that may be addressed although they are not public, also over plain HTTP.
-    pub allow: Vec<IpNet>,
+    pub allowed_networks: Vec<IpNet>,
     /// True if plain HTTP is allowed for all other addresses.
-    pub insecure_http: bool,
+    pub allows_http: bool,
     /// Maximum duration of one attempt.
     pub timeout: Duration,
     /// Maximum age of a notification up to which delivery is attempted.
@@ -85,20 +85,20 @@ pub struct PushContext {
 pub struct PushRegistry {
     outbox: Arc<dyn Outbox>,
     clock: Arc<dyn Clock>,
-    policy: Arc<AddressPolicy>,
+    policy: Arc<DeliveryPolicy>,
     wakeup: Arc<Notify>,
 }
 
 /// Handle of the task that delivers notifications until it is stopped.
 pub struct PushWorker {
-    stop: watch::Sender<bool>,
+    stop_sender: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
 impl PushRegistry {
     /// Creates a registry under a policy.
     #[must_use]
-    pub fn new(outbox: Arc<dyn Outbox>, clock: Arc<dyn Clock>, policy: AddressPolicy) -> Self {
+    pub fn new(outbox: Arc<dyn Outbox>, clock: Arc<dyn Clock>, policy: DeliveryPolicy) -> Self {
         Self { outbox, clock, policy: Arc::new(policy), wakeup: Arc::default() }
     }
 
@@ -106,16 +106,16 @@ impl PushRegistry {
     ///
     /// # Errors
     /// Fails if TLS cannot be set up.
-    pub fn open(&self, context: PushContext) -> Result<PushWorker, Failure> {
+    pub fn start_worker(&self, context: PushContext) -> Result<PushWorker, Failure> {
         let webhook_client =
-            WebhookClient::new(AddressPolicy::clone(&self.policy)).map_err(|error| {
+            WebhookClient::new(DeliveryPolicy::clone(&self.policy)).map_err(|error| {
                 tracing::error!(%error, "TLS could not be set up");
                 Failure::new(Code::Internal, "TLS could not be set up")
             })?;
-        Ok(self.open_with(context, webhook_client))
+        Ok(self.start_worker_with(context, webhook_client))
     }
 
-    fn open_with(&self, context: PushContext, webhook_client: WebhookClient) -> PushWorker {
+    fn start_worker_with(&self, context: PushContext, webhook_client: WebhookClient) -> PushWorker {
         let PushContext { ledger, outbox, clock, render, on_abandoned } = context;
         let max_age = self.policy.max_age;
         let context = Arc::new(WorkerContext {
@@ -127,9 +127,10 @@ impl PushRegistry {
             client: webhook_client,
             max_age,
         });
-        let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(delivery_worker::work(context, Arc::clone(&self.wakeup), stopped));
-        PushWorker { stop, task }
+        let (stop_sender, stop_receiver) = watch::channel(false);
+        let task =
+            tokio::spawn(delivery_worker::work(context, Arc::clone(&self.wakeup), stop_receiver));
+        PushWorker { stop_sender, task }
     }
 
     /// Returns the wall-clock time for new registrations.
@@ -160,15 +161,15 @@ impl PushRegistry {
         Ok(())
     }
 
-    /// Registers a target that already has the events up to `known`, or replaces the one with the same id.
+    /// Registers a target that already has the events up to `last_known_event`, or replaces the one with the same id.
     ///
     /// # Errors
     /// Fails if the address is not allowed, or if the target cannot be recorded.
-    pub async fn set(&self, target: PushTarget, known: u64) -> Result<(), Failure> {
+    pub async fn set(&self, target: PushTarget, last_known_event: u64) -> Result<(), Failure> {
         self.check(&target)?;
         match self
             .outbox
-            .set(target, known, MAX_TARGETS)
+            .register(target, last_known_event, MAX_TARGETS)
             .await
             .map_err(|error| outbox_failure(&error))?
         {
@@ -177,9 +178,9 @@ impl PushRegistry {
                 Ok(())
             }
             RegistrationResult::Full => {
-                let text =
+                let message =
                     format!("there are {MAX_TARGETS} push configurations already; delete one");
-                Err(Failure::new(Code::InvalidParams, text))
+                Err(Failure::new(Code::InvalidParams, message))
             }
             RegistrationResult::Unknown => {
                 Err(Failure::new(Code::ExecutionUnknown, "there is no such execution"))
@@ -215,7 +216,7 @@ impl PushRegistry {
 impl PushWorker {
     /// Stops the delivery after a short wait for running requests. The rest is delivered after the next start.
     pub async fn stop(self) {
-        self.stop.send_replace(true);
+        self.stop_sender.send_replace(true);
         if let Err(error) = self.task.await {
             tracing::error!(%error, "push worker had failed");
         }

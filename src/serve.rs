@@ -52,7 +52,7 @@ pub struct SharedState {
     /// Facts about the machine and the processes on it.
     pub machine: MachineFacts,
     /// Start time of the service.
-    pub started_at: DateTime<Utc>,
+    pub in_force_since: DateTime<Utc>,
 }
 
 impl App {
@@ -70,7 +70,7 @@ impl App {
         let tree = self.api.tree.status().await;
         let status = tree.agents.into_iter().find(|agent| agent.id == *id);
         let status = status.ok_or_else(unknown_agent)?;
-        Ok(AgentStatus { program: self.agents.program(id), ..status })
+        Ok(AgentStatus { program: self.agents.program_status(id), ..status })
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use algonius_supervisor::platform::clock::WallClock;
 use algonius_supervisor::{RunningService, StartError, config, start_with};
-use algonius_warden::wardens::HolderCommand;
+use algonius_warden::process_holders::HolderCommand;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -45,33 +45,33 @@ impl RawResponse {
     }
 
     /// The code of a refusal, in whichever format its path has.
-    fn code(&self) -> String {
+    fn error_code(&self) -> String {
         let document = self.json();
         let pointers = ["/code", "/error/data/0/metadata/code", "/error/details/0/metadata/code"];
-        let found = pointers.iter().find_map(|pointer| document.pointer(pointer)?.as_str());
-        found.unwrap_or_default().to_owned()
+        let code = pointers.iter().find_map(|pointer| document.pointer(pointer)?.as_str());
+        code.unwrap_or_default().to_owned()
     }
 }
 
 async fn try_start(
-    server: &str,
-    rest: &str,
+    server_settings: &str,
+    agent_settings: &str,
     listen: Option<SocketAddr>,
 ) -> Result<TestService, StartError> {
     let home = tempfile::tempdir().unwrap();
-    let file = home.path().join("supervisor.toml");
+    let config_file = home.path().join("supervisor.toml");
     let text = format!(
-        "[pressure]\nenabled = false\n[server]\nlisten = \"127.0.0.1:0\"\ndata_dir = \"data\"\nruntime_dir = \"run\"\n{server}\n{rest}"
+        "[pressure]\nenabled = false\n[server]\nlisten = \"127.0.0.1:0\"\ndata_dir = \"data\"\nruntime_dir = \"run\"\n{server_settings}\n{agent_settings}"
     );
-    std::fs::write(&file, text).unwrap();
+    std::fs::write(&config_file, text).unwrap();
     let env = |name: &str| match name {
         "PATH" => Some("/usr/bin:/bin".to_owned()),
         "KEY" => Some(AGENT_KEY.to_owned()),
         "OTHER" => Some(WRONG_TOKEN.to_owned()),
         _ => None,
     };
-    let checked = config::load(&file, &env).unwrap_or_else(|faults| panic!("{faults}"));
-    let mut settings = checked.settings;
+    let loaded = config::load(&config_file, &env).unwrap_or_else(|faults| panic!("{faults}"));
+    let mut settings = loaded.settings;
     settings.server.listen = listen.unwrap_or(settings.server.listen);
     let running = start_with(
         settings,
@@ -83,8 +83,8 @@ async fn try_start(
     Ok(TestService { running, token, _home: home })
 }
 
-async fn start(server: &str, rest: &str) -> TestService {
-    try_start(server, rest, None).await.unwrap_or_else(|error| panic!("{error}"))
+async fn start(server_settings: &str, agent_settings: &str) -> TestService {
+    try_start(server_settings, agent_settings, None).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
 impl TestService {
@@ -111,12 +111,12 @@ impl TestService {
         RawResponse { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    async fn request_with(&self, path: &str, headers: &[&str]) -> RawResponse {
+    async fn request_with_headers(&self, path: &str, headers: &[&str]) -> RawResponse {
         self.send(&format!("GET {path}"), headers, "").await
     }
 
     async fn get(&self, path: &str) -> RawResponse {
-        self.request_with(path, &[&bearer(&self.token)]).await
+        self.request_with_headers(path, &[&authorization(&self.token)]).await
     }
 
     /// Calls a method of the agent at a path.
@@ -134,40 +134,48 @@ impl TestService {
     }
 }
 
-fn bearer(text: &str) -> String {
-    format!("Authorization: Bearer {text}")
+fn authorization(token: &str) -> String {
+    format!("Authorization: Bearer {token}")
 }
 
-fn state(answer: &RawResponse) -> Value {
+fn task_state(answer: &RawResponse) -> Value {
     answer.json().pointer("/result/status/state").cloned().unwrap_or_default()
 }
 
 #[tokio::test]
 async fn a_lockout_ends_and_its_count_restarts() {
-    let rest = format!("{AGENT_CONFIG}[lockout]\nfailures = 3\nblock = 1\n");
-    let service = start("", &rest).await;
+    let agent_settings = format!("{AGENT_CONFIG}[lockout]\nfailures = 3\nblock = 1\n");
+    let service = start("", &agent_settings).await;
     for _ in 0..5 {
-        assert_eq!(service.request_with("/status", &[]).await.status, 401);
+        assert_eq!(service.request_with_headers("/status", &[]).await.status, 401);
     }
-    let wrong = bearer(WRONG_TOKEN);
-    let fail = async || service.request_with("/status", &[&wrong]).await;
+    let wrong_authorization = authorization(WRONG_TOKEN);
+    let send_wrong_token =
+        async || service.request_with_headers("/status", &[&wrong_authorization]).await;
     for _ in 0..2 {
         for _ in 0..3 {
-            assert_eq!(fail().await.status, 401);
+            assert_eq!(send_wrong_token().await.status, 401);
         }
-        let first = fail().await;
+        let first = send_wrong_token().await;
         assert_eq!((first.status, first.header("retry-after")), (429, Some("1")));
-        assert_eq!(first.code(), "locked-out");
+        assert_eq!(first.error_code(), "locked-out");
         for path in ["/agents", "/api/v1/executions"] {
-            assert_eq!(service.request_with(path, &[&wrong]).await.body, first.body, "{path}");
+            assert_eq!(
+                service.request_with_headers(path, &[&wrong_authorization]).await.body,
+                first.body,
+                "{path}"
+            );
         }
         for refused in [
-            service.call("/agents/a/v1", "message/send", &[&wrong]).await,
-            service.request_with("/agents/a/v1/tasks", &[&wrong]).await,
+            service.call("/agents/a/v1", "message/send", &[&wrong_authorization]).await,
+            service.request_with_headers("/agents/a/v1/tasks", &[&wrong_authorization]).await,
         ] {
-            assert_eq!((refused.status, refused.code().as_str()), (429, "locked-out"));
+            assert_eq!((refused.status, refused.error_code().as_str()), (429, "locked-out"));
         }
-        assert_eq!(service.request_with(CARD_PATH, &[&wrong]).await.status, 200);
+        assert_eq!(
+            service.request_with_headers(CARD_PATH, &[&wrong_authorization]).await.status,
+            200
+        );
         assert_eq!(service.get("/status").await.status, 200);
         // The block lasts for a second, and a request that is refused does not make it longer.
         tokio::time::sleep(Duration::from_millis(1100)).await;
@@ -177,26 +185,29 @@ async fn a_lockout_ends_and_its_count_restarts() {
 
 #[tokio::test]
 async fn forwarded_addresses_are_trusted_from_proxies_only() {
-    let rest = format!("{AGENT_CONFIG}[lockout]\nfailures = 1\n");
-    let wrong = bearer(WRONG_TOKEN);
-    let trusting = start("trusted_proxies = [\"127.0.0.1\"]", &rest).await;
-    let status = async |service: &TestService, from: &str| {
-        let from = format!("X-Forwarded-For: {from}");
-        service.request_with("/status", &[wrong.as_str(), &from]).await.status
+    let agent_settings = format!("{AGENT_CONFIG}[lockout]\nfailures = 1\n");
+    let wrong_authorization = authorization(WRONG_TOKEN);
+    let with_trusted_proxy = start("trusted_proxies = [\"127.0.0.1\"]", &agent_settings).await;
+    let status = async |service: &TestService, client_address: &str| {
+        let forwarded_for = format!("X-Forwarded-For: {client_address}");
+        service
+            .request_with_headers("/status", &[wrong_authorization.as_str(), &forwarded_for])
+            .await
+            .status
     };
-    assert_eq!(status(&trusting, "198.51.100.7").await, 401);
-    assert_eq!(status(&trusting, "198.51.100.7").await, 429);
-    assert_eq!(status(&trusting, "198.51.100.8").await, 401);
-    assert_eq!(status(&trusting, "192.0.2.1, 198.51.100.7").await, 429);
-    assert_eq!(status(&trusting, "2001:db8::1").await, 401);
-    assert_eq!(status(&trusting, "2001:db8::2").await, 429);
-    assert_eq!(trusting.get("/status").await.status, 200);
-    trusting.stop().await;
-    let alone = start("", &rest).await;
-    assert_eq!(status(&alone, "198.51.100.7").await, 401);
-    assert_eq!(status(&alone, "198.51.100.8").await, 429);
-    assert_eq!(alone.get("/status").await.status, 200);
-    alone.stop().await;
+    assert_eq!(status(&with_trusted_proxy, "198.51.100.7").await, 401);
+    assert_eq!(status(&with_trusted_proxy, "198.51.100.7").await, 429);
+    assert_eq!(status(&with_trusted_proxy, "198.51.100.8").await, 401);
+    assert_eq!(status(&with_trusted_proxy, "192.0.2.1, 198.51.100.7").await, 429);
+    assert_eq!(status(&with_trusted_proxy, "2001:db8::1").await, 401);
+    assert_eq!(status(&with_trusted_proxy, "2001:db8::2").await, 429);
+    assert_eq!(with_trusted_proxy.get("/status").await.status, 200);
+    with_trusted_proxy.stop().await;
+    let without_proxy = start("", &agent_settings).await;
+    assert_eq!(status(&without_proxy, "198.51.100.7").await, 401);
+    assert_eq!(status(&without_proxy, "198.51.100.8").await, 429);
+    assert_eq!(without_proxy.get("/status").await.status, 200);
+    without_proxy.stop().await;
     let exempt = format!("{AGENT_CONFIG}[lockout]\nfailures = 1\nexempt = [\"127.0.0.0/8\"]\n");
     let exempt = start("", &exempt).await;
     assert_eq!(status(&exempt, "198.51.100.7").await, 401);
@@ -206,34 +217,38 @@ async fn forwarded_addresses_are_trusted_from_proxies_only() {
 
 #[tokio::test]
 async fn an_agent_key_works_for_its_agent_only() {
-    let rest = format!(
+    let agent_settings = format!(
         "{AGENT_CONFIG}[agents.a.auth]\ntype = \"api_key\"\nheader = \"X-Key\"\ntoken_env = \"KEY\"\n\
          [agents.b]\ncommand = \"cat\"\n\
          [agents.c]\ncommand = \"cat\"\n[agents.c.auth]\ntype = \"none\"\ninsecure = true\n"
     );
-    let service = start("", &rest).await;
+    let service = start("", &agent_settings).await;
     let key = format!("X-Key: {AGENT_KEY}");
     let send = "message/send";
-    assert_eq!(state(&service.call("/agents/a/v1", send, &[&key]).await), "completed");
+    assert_eq!(task_state(&service.call("/agents/a/v1", send, &[&key]).await), "completed");
     assert_eq!(service.call("/agents/a/v1", send, &[]).await.status, 401);
     assert_eq!(service.call("/agents/b/v1", send, &[&key]).await.status, 401);
-    let both = [key.as_str(), &bearer(&service.token)];
-    assert_eq!(service.call("/agents/a/v1", send, &both).await.status, 401);
-    let as_bearer = bearer(AGENT_KEY);
-    let other_agent = service.call("/agents/b/v1", send, &[&as_bearer]).await;
+    let both_credentials = [key.as_str(), &authorization(&service.token)];
+    assert_eq!(service.call("/agents/a/v1", send, &both_credentials).await.status, 401);
+    let key_as_bearer = authorization(AGENT_KEY);
+    let other_agent = service.call("/agents/b/v1", send, &[&key_as_bearer]).await;
     assert_eq!(other_agent.json()["error"]["data"][0]["metadata"]["code"], "forbidden");
-    assert_eq!(state(&service.call("/agents/c/v1", send, &[]).await), "completed");
+    assert_eq!(task_state(&service.call("/agents/c/v1", send, &[]).await), "completed");
     assert_eq!(service.call("/agents/c/v1", send, &["X-Forwarded-For: ::1"]).await.status, 401);
-    assert_eq!(service.call("/agents/c/v1", send, &[&bearer(WRONG_TOKEN)]).await.status, 401);
-    assert_eq!(service.request_with("/api/v1/executions", &[]).await.status, 401);
+    assert_eq!(
+        service.call("/agents/c/v1", send, &[&authorization(WRONG_TOKEN)]).await.status,
+        401
+    );
+    assert_eq!(service.request_with_headers("/api/v1/executions", &[]).await.status, 401);
     service.stop().await;
 }
 
 #[tokio::test]
 async fn an_open_agent_refuses_remote_clients() {
-    let rest = format!("{AGENT_CONFIG}[agents.a.auth]\ntype = \"none\"\ninsecure = true\n");
+    let agent_settings =
+        format!("{AGENT_CONFIG}[agents.a.auth]\ntype = \"none\"\ninsecure = true\n");
     let listen = Some(SocketAddr::from(([0, 0, 0, 0], 0)));
-    let error = try_start("", &rest, listen).await.err().map(|error| error.to_string());
+    let error = try_start("", &agent_settings, listen).await.err().map(|error| error.to_string());
     assert!(error.is_some_and(|error| error.contains("admits every caller")));
 }
 
@@ -242,9 +257,9 @@ async fn unknown_hosts_and_origins_are_refused_first() {
     let server = "allowed_hosts = [\"agents.lan\"]\nallowed_origins = [\"https://c.example\"]\n\
                   public_url = \"https://agents.example.org\"";
     let service = start(server, AGENT_CONFIG).await;
-    let token = bearer(&service.token);
+    let token = authorization(&service.token);
     let status_with = async |headers: &[&str]| {
-        service.request_with("/status", &[headers, &[token.as_str()]].concat()).await.status
+        service.request_with_headers("/status", &[headers, &[token.as_str()]].concat()).await.status
     };
     for host in ["localhost:9", "127.0.0.1", "agents.lan:80", "agents.example.org"] {
         assert_eq!(status_with(&[&format!("Host: {host}")]).await, 200, "{host}");
@@ -253,9 +268,9 @@ async fn unknown_hosts_and_origins_are_refused_first() {
     assert_eq!(status_with(&["Origin: https://c.example"]).await, 200);
     assert_eq!(status_with(&["Origin: http://localhost"]).await, 200);
     assert_eq!(status_with(&["Origin: https://evil.example"]).await, 403);
-    assert_eq!(service.request_with("/health", &["Host: 10.1.2.3:80"]).await.status, 200);
+    assert_eq!(service.request_with_headers("/health", &["Host: 10.1.2.3:80"]).await.status, 200);
     assert_eq!(
-        service.request_with(CARD_PATH, &["Host: evil.example"]).await.code(),
+        service.request_with_headers(CARD_PATH, &["Host: evil.example"]).await.error_code(),
         "host-unknown"
     );
     service.stop().await;
@@ -263,35 +278,36 @@ async fn unknown_hosts_and_origins_are_refused_first() {
 
 #[tokio::test]
 async fn disabled_features_are_neither_advertised_nor_available() {
-    let rest = format!(
+    let agent_settings = format!(
         "{AGENT_CONFIG}[agents.a.a2a]\nbase_path = \"/bots/x\"\nmethods = [\"send\"]\n\
          input_modes = [\"image/*\"]\nrate_limit = {{ requests_per_second = 0.01, burst = 2 }}\n\
          [agents.b]\ncommand = \"cat\"\n[agents.b.a2a]\nversions = [\"1.0\"]\n"
     );
-    let service = start("", &rest).await;
-    let token = bearer(&service.token);
-    let code = |answer: &RawResponse| answer.json()["error"]["data"][0]["metadata"]["code"].clone();
+    let service = start("", &agent_settings).await;
+    let token = authorization(&service.token);
+    let rpc_code =
+        |answer: &RawResponse| answer.json()["error"]["data"][0]["metadata"]["code"].clone();
     let send = service.call("/bots/x/v1", "message/send", &[&token]).await;
-    assert_eq!(code(&send), "content-type-unsupported");
+    assert_eq!(rpc_code(&send), "content-type-unsupported");
     let get = service.call("/agents/a/v1/", "tasks/get", &[&token]).await;
-    assert_eq!(code(&get), "operation-unsupported");
+    assert_eq!(rpc_code(&get), "operation-unsupported");
     let third = service.call("/bots/x/v1", "message/send", &[&token]).await;
-    assert_eq!((third.status, third.code().as_str()), (429, "rate-limited"));
+    assert_eq!((third.status, third.error_code().as_str()), (429, "rate-limited"));
     assert_eq!(third.header("retry-after"), Some("100"));
     assert_eq!(service.get("/status/agents/a").await.status, 200);
     let old = service.call("/agents/b/v1", "message/send", &[&token]).await;
-    assert_eq!(code(&old), "version-unsupported");
+    assert_eq!(rpc_code(&old), "version-unsupported");
 
-    let card = service.request_with("/bots/x/.well-known/agent-card.json", &[]).await;
+    let card = service.request_with_headers("/bots/x/.well-known/agent-card.json", &[]).await;
     let url = format!("{}/bots/x/v1", service.running.url());
     assert_eq!(card.json()["url"], json!(url));
     assert_eq!(card.json()["defaultInputModes"], json!(["image/*"]));
-    assert_eq!(service.request_with(CARD_PATH, &[]).await.body, card.body);
+    assert_eq!(service.request_with_headers(CARD_PATH, &[]).await.body, card.body);
 
     let directory = service.get("/agents").await.json();
     assert_eq!(directory, service.get("/api/v1/agents").await.json());
     assert_eq!(directory["agents"][0]["url"], json!(url));
-    assert_eq!(service.request_with("/agents", &[]).await.status, 401);
+    assert_eq!(service.request_with_headers("/agents", &[]).await.status, 401);
     let status = service.get("/a2a/status").await.json();
     assert_eq!(status["agents"][0]["interfaces"][0]["url"], json!(url));
     assert_eq!(status["agents"][0]["health"], "alive");
@@ -301,19 +317,23 @@ async fn disabled_features_are_neither_advertised_nor_available() {
 #[tokio::test]
 async fn legacy_paths_give_the_same_responses() {
     let service = start("", AGENT_CONFIG).await;
-    let token = bearer(&service.token);
-    let card = service.request_with(CARD_PATH, &[]).await;
-    let file = service.request_with("/.well-known/agent-cards/a.json", &[]).await;
+    let token = authorization(&service.token);
+    let card = service.request_with_headers(CARD_PATH, &[]).await;
+    let file = service.request_with_headers("/.well-known/agent-cards/a.json", &[]).await;
     assert_eq!((file.status, &file.body), (200, &card.body));
     for unknown in ["a", "b.json", ".json", "list.json"] {
         let path = format!("/.well-known/agent-cards/{unknown}");
-        let answer = service.request_with(&path, &[]).await;
-        assert_eq!((answer.status, answer.code().as_str()), (404, "agent-unknown"), "{unknown}");
+        let answer = service.request_with_headers(&path, &[]).await;
+        assert_eq!(
+            (answer.status, answer.error_code().as_str()),
+            (404, "agent-unknown"),
+            "{unknown}"
+        );
     }
     let list = service.get("/agents/list.json").await.json();
     assert_eq!(list, service.get("/agents").await.json());
     assert_eq!(list["agents"][0]["id"], "a");
-    assert_eq!(service.request_with("/agents/list.json", &[]).await.status, 401);
+    assert_eq!(service.request_with_headers("/agents/list.json", &[]).await.status, 401);
 
     let sent = service.call("/agents/a/v1/jsonrpc", "message/send", &[&token]).await.json();
     assert_eq!(sent["result"]["kind"], "task", "{sent}");
@@ -327,9 +347,9 @@ async fn legacy_paths_give_the_same_responses() {
 #[tokio::test]
 async fn rejected_paths_are_unknown() {
     let service = start("", AGENT_CONFIG).await;
-    let token = bearer(&service.token);
+    let token = authorization(&service.token);
     let rpc = service.call("/rpc", "message/send", &[&token]).await;
-    assert_eq!((rpc.status, rpc.code().as_str()), (404, "path-unknown"));
+    assert_eq!((rpc.status, rpc.error_code().as_str()), (404, "path-unknown"));
     for path in ["/discovery/agents", "/discovery/capabilities", "/agents/a/v1/executions"] {
         let answer = service.get(path).await;
         assert_eq!(answer.status, 404, "{path}: {answer:?}");
@@ -340,11 +360,12 @@ async fn rejected_paths_are_unknown() {
 #[tokio::test]
 async fn a_card_is_cacheable_and_not_sent_twice() {
     let service = start("", AGENT_CONFIG).await;
-    let card = service.request_with(CARD_PATH, &[]).await;
+    let card = service.request_with_headers(CARD_PATH, &[]).await;
     assert_eq!(card.header("cache-control"), Some("public, max-age=300"));
     assert_eq!(card.header("vary"), Some("A2A-Version"));
     let tag = card.header("etag").unwrap();
-    let revalidated = service.request_with(CARD_PATH, &[&format!("If-None-Match: {tag}")]).await;
+    let revalidated =
+        service.request_with_headers(CARD_PATH, &[&format!("If-None-Match: {tag}")]).await;
     assert_eq!(
         (revalidated.status, revalidated.body.as_str(), revalidated.header("etag")),
         (304, "", Some(tag))

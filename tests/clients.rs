@@ -16,14 +16,14 @@ mod service;
 use std::collections::BTreeMap;
 
 use algonius_skips::skip;
-use sdk::Sdk;
+use sdk::ClientPackages;
 use service::Service;
 
 /// A token that the agents of the test know, for one of them only.
 const SECOND_TOKEN: &str = "stranger-0123456789-0123456789-0123456789";
 
 /// The shipped configuration; bad tokens are tried by the dozen here, so nobody is locked out.
-fn shipped() -> String {
+fn shipped_config() -> String {
     let text = include_str!("../config/supervisor.toml");
     let without_lockout = text.replace("[lockout]\n", "[lockout]\nenabled = false\n");
     assert_ne!(text, without_lockout, "the shipped configuration has no lockout");
@@ -40,15 +40,19 @@ fn are_clients_enabled() -> bool {
 }
 
 /// Drives every binding through an SDK.
-fn drive(sdk: &Sdk, script: &str, min_scenarios: usize) {
+fn drive(packages: &ClientPackages, script: &str, min_scenarios: usize) {
     let service = Service::start(include_str!("clients/own.toml"), SECOND_TOKEN);
-    let report = sdk.report(script, &[service.url(), service.token()]);
-    check(report, min_scenarios, service);
+    let report = packages.run_script(script, &[service.url(), service.token()]);
+    assert_report(report, min_scenarios, service);
 }
 
 /// Asserts that a client reports "ok" for at least so many scenarios and nothing else for any, and that the service
 /// ends well. Skips the test if a registry did not deliver the client.
-fn check(report: Result<BTreeMap<String, String>, String>, min_scenarios: usize, service: Service) {
+fn assert_report(
+    report: Result<BTreeMap<String, String>, String>,
+    min_scenarios: usize,
+    service: Service,
+) {
     match report {
         Err(reason) => skip(&reason),
         Ok(report) => {
@@ -65,9 +69,10 @@ fn the_python_sdk_works_with_the_shipped_configuration() {
     if !are_clients_enabled() {
         return;
     }
-    let service = Service::start(&shipped(), SECOND_TOKEN);
-    let report = Sdk::Python03.report("python03.py", &["shipped", service.url(), service.token()]);
-    check(report, 18, service);
+    let service = Service::start(&shipped_config(), SECOND_TOKEN);
+    let report = ClientPackages::Python03
+        .run_script("python03.py", &["shipped", service.url(), service.token()]);
+    assert_report(report, 18, service);
 }
 
 #[test]
@@ -76,22 +81,22 @@ fn the_python_sdk_handles_cancellations_and_failures() {
         return;
     }
     let service = Service::start(include_str!("clients/own.toml"), SECOND_TOKEN);
-    let report =
-        Sdk::Python03.report("python03.py", &["own", service.url(), service.token(), SECOND_TOKEN]);
-    check(report, 7, service);
+    let report = ClientPackages::Python03
+        .run_script("python03.py", &["own", service.url(), service.token(), SECOND_TOKEN]);
+    assert_report(report, 7, service);
 }
 
 #[test]
 fn the_python_sdk_of_0_3_works_with_every_binding() {
     if are_clients_enabled() {
-        drive(&Sdk::Python03, "bindings03.py", 30);
+        drive(&ClientPackages::Python03, "bindings03.py", 30);
     }
 }
 
 #[test]
 fn the_python_sdk_of_1_0_works_with_every_binding() {
     if are_clients_enabled() {
-        drive(&Sdk::Python10, "bindings10.py", 36);
+        drive(&ClientPackages::Python10, "bindings10.py", 36);
     }
 }
 
@@ -104,15 +109,15 @@ fn the_javascript_sdks_work_with_every_binding() {
         skip("node or npm is not installed");
         return;
     }
-    drive(&Sdk::JavaScript03, "sdk.mjs", 24);
-    drive(&Sdk::JavaScript10, "sdk.mjs", 30);
+    drive(&ClientPackages::JavaScript03, "sdk.mjs", 24);
+    drive(&ClientPackages::JavaScript10, "sdk.mjs", 30);
 }
 
 #[test]
 fn agent_frameworks_work_with_their_known_faults() {
     if are_clients_enabled() {
-        drive(&Sdk::Frameworks03, "frameworks.py", 3);
-        drive(&Sdk::Frameworks10, "frameworks.py", 8);
+        drive(&ClientPackages::Frameworks03, "frameworks.py", 3);
+        drive(&ClientPackages::Frameworks10, "frameworks.py", 8);
     }
 }
 
@@ -121,9 +126,10 @@ fn the_prometheus_client_reads_the_metrics() {
     if !are_clients_enabled() {
         return;
     }
-    let service = Service::start(&shipped(), SECOND_TOKEN);
-    let report = Sdk::Prometheus.report("metrics.py", &[service.url(), service.token()]);
-    check(report, 6, service);
+    let service = Service::start(&shipped_config(), SECOND_TOKEN);
+    let report =
+        ClientPackages::Prometheus.run_script("metrics.py", &[service.url(), service.token()]);
+    assert_report(report, 6, service);
 }
 
 #[test]
@@ -135,6 +141,6 @@ fn the_api_matches_its_openapi_document() {
     let fake = algonius_fakes::fake_agent_path(&test).display().to_string();
     let service =
         Service::start(&include_str!("clients/api.toml").replace("FAKE", &fake), SECOND_TOKEN);
-    let report = Sdk::OpenApi.report("api.py", &[service.url(), SECOND_TOKEN]);
-    check(report, 70, service);
+    let report = ClientPackages::OpenApi.run_script("api.py", &[service.url(), SECOND_TOKEN]);
+    assert_report(report, 70, service);
 }

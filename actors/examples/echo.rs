@@ -46,28 +46,28 @@ impl Driver for EchoDriver {
         None // It changes nothing.
     }
 
-    fn start(&self, work: Work, report: Reporter) -> Lease {
+    fn start(&self, work: Work, reporter: Reporter) -> Lease {
         Box::new(EchoLease(tokio::spawn(async move {
-            report.report_start(None);
-            let result = write_answer(&report, &work.request.input.text()).await;
+            reporter.report_start(None);
+            let result = write_answer(&reporter, &work.request.input.text()).await;
             let to_failure =
                 |error: LedgerError| Failure::new(Code::LedgerUnavailable, error.to_string());
-            report.report_exit(result.map_err(to_failure), None);
+            reporter.report_exit(result.map_err(to_failure), None);
         })))
     }
 
     /// Nothing of it outlives the process, so there is nothing to claim, and this is never asked.
-    fn resume(&self, work: Work, report: Reporter) -> Lease {
-        self.start(work, report)
+    fn resume(&self, work: Work, reporter: Reporter) -> Lease {
+        self.start(work, reporter)
     }
 }
 
 /// What is written is masked on its way to the ledger.
-async fn write_answer(report: &Reporter, text: &str) -> Result<(), LedgerError> {
-    let mut output_writer = report.open_output(TextChannel::Stdout);
+async fn write_answer(reporter: &Reporter, text: &str) -> Result<(), LedgerError> {
+    let mut output_writer = reporter.open_output(TextChannel::Stdout);
     output_writer.write(text.as_bytes()).await?;
-    let span = output_writer.close().await?;
-    report.record_event(EventKind::answer(span)).await
+    let stored_text = output_writer.close().await?;
+    reporter.record_event(EventKind::answer(stored_text)).await
 }
 
 /// Dropped, it ends at once; its reporter tells so.
@@ -110,7 +110,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn run(text: &str) -> Result<String, Box<dyn Error>> {
     let ledger = MemoryLedger::default();
     let services = Services {
-        inputs: InputSealer::in_memory(),
+        input_sealer: InputSealer::in_memory(),
         ledger: Arc::new(ledger.clone()),
         stores: RecordStores { history: Arc::new(ledger.clone()), interactions: Arc::new(ledger) },
         clock: Arc::new(SystemClock),
@@ -139,9 +139,9 @@ async fn send_request(api: &Api, text: &str) -> Result<String, Failure> {
         name: "operator".to_owned(),
         scope: Scope { rights: vec![Right::Read, Right::Run], agents: None },
     };
-    let ticket = api.requests.submit(&caller, request(&caller, text)).await?;
-    let record = api.reader.execution(&caller, ticket.execution).await?;
-    api.requests.ended(&record, ticket.progress).await?;
+    let reply = api.requests.submit(&caller, request(&caller, text)).await?;
+    let record = api.reader.execution(&caller, reply.execution).await?;
+    api.requests.wait_until_ended(&record, reply.progress).await?;
     let mut answer = String::new();
     for event in api.reader.events(&record, 0).await? {
         let EventKind::Artifact { pieces, .. } = event.data else { continue };
@@ -159,8 +159,8 @@ fn request(caller: &Caller, text: &str) -> Request {
         message: MessageId("message-1".to_owned()),
         context: ContextId("context-1".to_owned()),
         starts_context: true,
-        idempotency: None,
-        continues: None,
+        idempotency_key: None,
+        continued_execution: None,
         inherited_overrides: Overrides::default(),
         input: Input::from_text(text),
     }

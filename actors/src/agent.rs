@@ -14,7 +14,7 @@ mod executions;
 mod lifecycle;
 mod pending_orders;
 mod queue;
-mod quota_wait;
+mod queue_waits;
 mod running;
 mod snapshot;
 mod submit;
@@ -28,7 +28,7 @@ use tokio::sync::watch;
 
 use crate::decide::admission::AdmissionEvent;
 use crate::driver::Driver;
-use crate::execution::recover::{ContinuedWork, RecoveredExecution, resume};
+use crate::execution::recover::{ContinuedWork, RecoveredExecution, recover_unfinished};
 use crate::maintenance::monitor::LatestEvaluation;
 use crate::model::agent::AgentSpec;
 use crate::model::agent::quota::Deferral;
@@ -68,7 +68,7 @@ pub struct SubmitReply {
     /// Progress of the execution, while an actor holds it.
     pub progress: Option<watch::Receiver<Progress>>,
     /// Record of an execution that has ended, if the gateway has read it.
-    pub ended: Option<Box<Record>>,
+    pub ended_record: Option<Box<Record>>,
 }
 
 /// Message to an agent's actor.
@@ -143,7 +143,7 @@ pub struct Submission {
     /// Request to execute.
     pub request: Request,
     /// Record of the execution that the request continues.
-    pub continues: Option<Record>,
+    pub continued_record: Option<Record>,
     /// Tracing span of the request.
     pub span: tracing::Span,
     /// Reply port for the answer.
@@ -189,7 +189,7 @@ pub struct AgentArgs {
     /// True if the ledger has no unfinished execution of the agent, as the root has just read.
     pub skips_recovery: bool,
     /// True if the service is stopping: recovered executions then stay in the ledger.
-    pub draining: bool,
+    pub is_draining: bool,
     /// Resource pressure of the machine.
     pub pressure: watch::Receiver<LatestEvaluation>,
 }
@@ -203,8 +203,8 @@ pub struct AgentData {
     coalescer: Coalescer,
     lifecycle: Lifecycle,
     /// Start of the actor.
-    since: DateTime<Utc>,
-    last: Option<LastOutcome>,
+    started_at: DateTime<Utc>,
+    last_outcome: Option<LastOutcome>,
     tasks: AgentTasks,
 }
 
@@ -217,17 +217,17 @@ impl Actor for AgentActor {
     /// a crash of this actor.
     async fn pre_start(
         &self,
-        me: ActorRef<AgentMsg>,
+        myself: ActorRef<AgentMsg>,
         args: AgentArgs,
     ) -> Result<AgentData, ActorProcessingErr> {
         let recovered = match args.skips_recovery {
             // Saves one read of the ledger for each agent; most agents have nothing to recover.
             true => Vec::new(),
-            false => resume(&args.services, &args.spec, &*args.driver).await?,
+            false => recover_unfinished(&args.services, &args.spec, &*args.driver).await?,
         };
         // Before the first admission, which compares with the amounts that are in memory.
         budget::load(&args).await?;
-        let mut data = AgentData::new(me, args);
+        let mut data = AgentData::new(myself, args);
         data.apply_pressure(); // The root reports each later change.
         data.apply_breaker_state();
         for recovered in recovered {
@@ -242,13 +242,13 @@ impl Actor for AgentActor {
                 }
                 RecoveredExecution::Deferred(record, deferral, request) => {
                     let now = data.args.services.clock.now();
-                    let entry = QueuedRequest::deferred_before(&record, deferral, request, now);
+                    let entry = QueuedRequest::restore_deferred(&record, deferral, request, now);
                     data.defer(record.id, entry, deferral);
                 }
                 RecoveredExecution::AwaitingInput(record) => {
-                    let left = data.args.answer_left(&record);
+                    let remaining = data.args.remaining_answer_time(&record);
                     let ledger = Arc::clone(&data.args.services.ledger);
-                    data.tasks.read_unanswered(ledger, record.id, left);
+                    data.tasks.report_unanswered_after(ledger, record.id, remaining);
                 }
             }
         }
@@ -257,15 +257,15 @@ impl Actor for AgentActor {
 
     async fn handle(
         &self,
-        me: ActorRef<AgentMsg>,
+        myself: ActorRef<AgentMsg>,
         msg: AgentMsg,
         data: &mut AgentData,
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             AgentMsg::Submit(submission) => data.submit(*submission),
             AgentMsg::Check(request, reply) => {
-                let checked = data.admission.check(&request, None, &data.lifecycle, &data.args);
-                _ = reply.send(checked);
+                let result = data.admission.check(&request, None, &data.lifecycle, &data.args);
+                _ = reply.send(result);
             }
             AgentMsg::Recorded(id, result) => data.handle_recorded(id, result),
             AgentMsg::CoalescedReleased(id, source) => data.handle_release(id, source),
@@ -289,8 +289,8 @@ impl Actor for AgentActor {
             AgentMsg::InterruptedSettled(id) => data.handle_stopped(id),
             AgentMsg::Reconfigure(definition) => data.reconfigure(definition),
             AgentMsg::Retire(reply) => data.retire(reply),
-            AgentMsg::QuestionsSettled => data.lifecycle.report_end(),
-            AgentMsg::Close => me.stop(None),
+            AgentMsg::QuestionsSettled => data.lifecycle.report_removed(),
+            AgentMsg::Close => myself.stop(None),
             AgentMsg::Drain(reply) => data.drain(reply),
             AgentMsg::CancelAll { reason } => data.running.cancel_all(&reason),
             AgentMsg::WorkerPanicked => return Err("a task of the agent panicked".into()),
@@ -308,7 +308,7 @@ impl Actor for AgentActor {
     ) -> Result<(), ActorProcessingErr> {
         match event {
             SupervisionEvent::ActorTerminated(child, _, _) => {
-                if let Some(id) = data.running.of_actor(child.get_id()) {
+                if let Some(id) = data.running.find_by_actor(child.get_id()) {
                     data.handle_termination(id);
                 }
                 Ok(())
@@ -320,16 +320,16 @@ impl Actor for AgentActor {
 }
 
 impl AgentData {
-    fn new(me: ActorRef<AgentMsg>, args: AgentArgs) -> Self {
+    fn new(myself: ActorRef<AgentMsg>, args: AgentArgs) -> Self {
         Self {
             admission: RequestAdmission::new(&args),
             running: RunningExecutions::new(),
             orders: PendingOrders::default(),
             coalescer: Coalescer::default(),
-            lifecycle: Lifecycle::new(args.draining),
-            since: args.services.clock.now(),
-            last: None,
-            tasks: AgentTasks::new(me),
+            lifecycle: Lifecycle::new(args.is_draining),
+            started_at: args.services.clock.now(),
+            last_outcome: None,
+            tasks: AgentTasks::new(myself),
             args,
         }
     }

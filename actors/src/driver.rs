@@ -62,9 +62,9 @@ pub trait Driver: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Starts an attempt and returns at once. The driver notifies `report` when the work runs and, exactly once, how it
-    /// ended; after that no process of the attempt writes any more.
-    fn start(&self, work: Work, report: Reporter) -> Lease;
+    /// Starts an attempt and returns at once. The driver notifies `reporter` when the work runs and, exactly once, how
+    /// it ended; after that no process of the attempt writes any more.
+    fn start(&self, work: Work, reporter: Reporter) -> Lease;
 
     /// Claims the work of an attempt that an earlier process or a crashed actor started, if it is still held, running
     /// or ended; the previous holder loses it.
@@ -75,8 +75,8 @@ pub trait Driver: Send + Sync + 'static {
     }
 
     /// Resumes work that was [claimed](Self::claim), as [`start`](Self::start) does for new work. The driver replays
-    /// all events from the start; `report` skips those that are already in the ledger.
-    fn resume(&self, work: Work, report: Reporter) -> Lease;
+    /// all events from the start; `reporter` skips those that are already in the ledger.
+    fn resume(&self, work: Work, reporter: Reporter) -> Lease;
 
     /// Terminates the work of an attempt that nobody will claim. Returns when nothing of it is left.
     async fn terminate(&self, _execution: ExecutionId, _attempt_id: AttemptId) {}
@@ -99,7 +99,7 @@ pub trait AttemptLease: Send + Sync {
 
     /// Sends the answer to a question that the work reported; `None` cancels the request of the agent. An answer to an
     /// unknown or answered question has no effect.
-    fn answer(&self, _wire: WireId, _answer: Option<AnswerValue>) {}
+    fn answer(&self, _wire_id: WireId, _answer: Option<AnswerValue>) {}
 
     /// Measures the resource usage of the work and all its descendants.
     fn usage(&self) -> UsageFuture {

@@ -9,7 +9,7 @@ mod machine;
 mod persistence;
 mod published_state;
 pub(crate) mod recover;
-mod resumption;
+mod starting_point;
 mod stop;
 mod tasks;
 mod telemetry;
@@ -41,7 +41,6 @@ use crate::model::interaction::{Interaction, InteractionId};
 use crate::model::observation::status::ExecutionStatus;
 use crate::model::observation::telemetry_events::TokenCounts;
 use crate::ports::interactions::{CloseOutcome, OpenOutcome};
-use crate::ports::ledger::WriteBatch;
 use crate::report::Report;
 use crate::services::Services;
 
@@ -57,7 +56,7 @@ use self::tasks::ExecutionTasks;
 use self::usage::{ExecutionUsage, WallTimeLimit};
 
 pub use self::claim::{ClaimBlocked, ClaimGranted};
-pub use self::resumption::Resumption;
+pub use self::starting_point::StartingPoint;
 
 /// Actor that drives one execution to its outcome, then stops.
 pub struct ExecutionActor;
@@ -102,7 +101,7 @@ pub struct ExecutionArgs {
     /// Id of the execution.
     pub id: ExecutionId,
     /// Starting point: nothing done yet, or an open question.
-    pub from: Resumption,
+    pub starting_point: StartingPoint,
     /// Decisions of the agent's actor about the execution.
     pub plan: ExecutionPlan,
     /// Start time of the wait.
@@ -126,7 +125,7 @@ pub struct ExecutionArgs {
 /// Decisions of the agent's actor about an execution.
 pub struct ExecutionPlan {
     /// First event: `Begin` or `Answered`, or an end before the start.
-    pub first: ExecutionEvent,
+    pub first_event: ExecutionEvent,
     /// Retry policy and time limits.
     pub policy: ExecutionPolicy,
 }
@@ -157,18 +156,18 @@ impl Actor for ExecutionActor {
 
     async fn pre_start(
         &self,
-        me: ActorRef<ExecutionMsg>,
+        myself: ActorRef<ExecutionMsg>,
         args: ExecutionArgs,
     ) -> Result<ExecutionData, ActorProcessingErr> {
-        let (first, span) = (args.plan.first.clone(), args.span.clone());
-        let data = span.in_scope(|| ExecutionData::new(&me, args));
-        me.cast(ExecutionMsg::Event(first))?;
+        let (first_event, span) = (args.plan.first_event.clone(), args.span.clone());
+        let data = span.in_scope(|| ExecutionData::new(&myself, args));
+        myself.cast(ExecutionMsg::Event(first_event))?;
         Ok(data)
     }
 
     async fn handle(
         &self,
-        _me: ActorRef<ExecutionMsg>,
+        _myself: ActorRef<ExecutionMsg>,
         msg: ExecutionMsg,
         data: &mut ExecutionData,
     ) -> Result<(), ActorProcessingErr> {
@@ -179,7 +178,7 @@ impl Actor for ExecutionActor {
                 ExecutionMsg::Claimed(grant) => data.apply_claim(grant),
                 ExecutionMsg::Blocked(blocked) => data.handle_blocked(blocked),
                 ExecutionMsg::Reported(report) => data.handle_report(report),
-                ExecutionMsg::Measured(at, usage) => data.record_reading(at, usage),
+                ExecutionMsg::Measured(attempt_id, usage) => data.record_reading(attempt_id, usage),
                 ExecutionMsg::Interaction(msg) => {
                     if let Some(event) = data.interactions().handle(msg) {
                         data.apply_event(event);
@@ -199,22 +198,22 @@ impl Actor for ExecutionActor {
 }
 
 impl ExecutionData {
-    fn new(me: &ActorRef<ExecutionMsg>, args: ExecutionArgs) -> Self {
-        let context = ExecutionContext::new(me, &args);
-        let ExecutionArgs { from, plan, since: waits_since, span, on_slot_released, .. } = args;
+    fn new(myself: &ActorRef<ExecutionMsg>, args: ExecutionArgs) -> Self {
+        let context = ExecutionContext::new(myself, &args);
         let since = context.now();
-        let waited = (since - waits_since).to_std().unwrap_or_default();
+        let waited = (since - args.since).to_std().unwrap_or_default();
+        let ExecutionArgs { starting_point, plan, span, on_slot_released, .. } = args;
         let (memory, resources) = (context.spec.expected_memory(), &context.services.resources);
         Self {
             claim: ResourceClaim::new(context.id, memory, resources, waited),
-            persistence: Persistence::new(from.fence, context.start_writer()),
-            machine: PhaseMachine::new(from.phase.clone(), plan.policy),
-            published: PublishedState::new(from.state, since, context.progress.clone()),
+            persistence: Persistence::new(starting_point.fence, context.start_writer()),
+            machine: PhaseMachine::new(starting_point.phase.clone(), plan.policy),
+            published: PublishedState::new(starting_point.state, since, context.progress.clone()),
             stop: StopPlan::new(on_slot_released),
-            attempt: PresentAttempt::new(from.attempt_id, from.known),
+            attempt: PresentAttempt::new(starting_point.attempt_id, starting_point.recorded_events),
             interactions: OpenInteractions::new(),
-            usage: ExecutionUsage::new(from.spent),
-            tasks: ExecutionTasks::new(me.clone(), span),
+            usage: ExecutionUsage::new(starting_point.spent),
+            tasks: ExecutionTasks::new(myself.clone(), span),
             context,
         }
     }
@@ -222,7 +221,7 @@ impl ExecutionData {
     /// Returns the interactions of the attempt, with the parts of the execution that they use.
     fn interactions(&mut self) -> AttemptInteractions<'_> {
         AttemptInteractions {
-            open: &mut self.interactions,
+            open_interactions: &mut self.interactions,
             is_at_work: self.machine.is_at_work(),
             context: &self.context,
             claim: &self.claim,
@@ -235,9 +234,11 @@ impl ExecutionData {
 
     /// Applies an event. No other function changes the phase or performs effects.
     fn apply_event(&mut self, event: ExecutionEvent) {
-        let Some(event) = self.interactions().unless_paused(event) else { return };
+        let Some(event) = self.interactions().filter_paused(event) else { return };
         match event {
-            ExecutionEvent::Resumed { at, run_time } => self.begin_wall_time(at, run_time),
+            ExecutionEvent::Resumed { attempt_id, run_time } => {
+                self.begin_wall_time(attempt_id, run_time);
+            }
             ExecutionEvent::Settled => self.handle_settled(),
             ExecutionEvent::Cleaned { .. } => {
                 self.attempt.finish_clean_up();
@@ -254,114 +255,111 @@ impl ExecutionData {
         }
     }
 
-    fn apply_claim(&mut self, ClaimGranted { at, fence, workspace }: ClaimGranted) {
+    fn apply_claim(&mut self, ClaimGranted { attempt_id, fence, workspace }: ClaimGranted) {
         // Before the event: its effects write under the new claim, and the ledger refuses the old one.
         self.persistence.set_fence(fence);
-        self.attempt.apply_claim(at);
+        self.attempt.apply_claim(attempt_id);
         self.interactions.reset();
         self.claim.apply_grant(workspace);
         // The claim wrote the state in the ledger; here it is only published.
         self.publish(State::Starting);
-        self.apply_event(ExecutionEvent::Claimed { at });
+        self.apply_event(ExecutionEvent::Claimed { attempt_id });
     }
 
     /// Handles a claim that failed because a resource is in use.
     fn handle_blocked(&mut self, blocked: ClaimBlocked) {
-        let at = blocked.at;
+        let attempt_id = blocked.attempt_id;
         self.published.publish_queued(self.claim.handle_blocked(blocked));
-        self.apply_event(ExecutionEvent::Busy { at, waited: self.claim.waited() });
+        self.apply_event(ExecutionEvent::Busy { attempt_id, waited: self.claim.waited() });
     }
 
     fn handle_report(&mut self, report: Report) {
         match report {
-            Report::Started { at, pid, spawned } => {
-                if self.attempt.record_start(at, pid) {
-                    let events = spawned.into_iter().collect();
-                    self.persistence.append(WriteBatch { chunks: Vec::new(), events });
+            Report::Started { attempt_id, pid, start_event } => {
+                if self.attempt.record_start(attempt_id, pid) {
+                    self.persistence.add_events(start_event);
                 }
-                self.apply_event(ExecutionEvent::Started { at });
-                self.begin_wall_time(at, Duration::ZERO);
+                self.apply_event(ExecutionEvent::Started { attempt_id });
+                self.begin_wall_time(attempt_id, Duration::ZERO);
             }
-            Report::UsageReported { at, tokens, charge } => self.handle_usage(at, tokens, charge),
-            Report::QuestionOpened { at, wire, question } => {
-                self.interactions().handle_question(at, wire, *question);
+            Report::UsageReported { attempt_id, tokens, charge } => {
+                self.handle_usage(attempt_id, tokens, charge);
             }
-            Report::QuestionWithdrawn { at, wire } => {
-                self.interactions().handle_withdrawal(at, &wire);
+            Report::QuestionOpened { attempt_id, wire_id, question } => {
+                self.interactions().handle_question(attempt_id, wire_id, *question);
             }
-            Report::AnswerDelivered { at, wire } => self.interactions().record_delivery(at, &wire),
-            Report::Ended { at, result, exit_code, lines } => {
-                self.persistence.append(self.attempt.record_end(at, exit_code, lines));
-                self.report_attempt(at, result.as_ref().err().map(|failure| failure.code));
+            Report::QuestionWithdrawn { attempt_id, wire_id } => {
+                self.interactions().handle_withdrawal(attempt_id, &wire_id);
+            }
+            Report::AnswerDelivered { attempt_id, wire_id } => {
+                self.interactions().record_delivery(attempt_id, &wire_id);
+            }
+            Report::Ended { attempt_id, result, exit_code, batch } => {
+                self.persistence.append(self.attempt.record_end(attempt_id, exit_code, batch));
+                let code = result.as_ref().err().map(|failure| failure.code);
+                self.report_attempt_end(attempt_id, code);
                 // Before the event: the machine leaves its working phase with it, and the result would not count.
-                self.report_credential_result(at, &result);
-                self.apply_event(end_event(at, result, self.context.now()));
+                self.report_credential_result(attempt_id, &result);
+                self.apply_event(end_event(attempt_id, result, self.context.now()));
             }
-            Report::InputRequired { at, interruption, exit_code, lines } => {
-                self.persistence.append(self.attempt.record_end(at, exit_code, lines));
-                self.report_attempt(at, None);
-                self.apply_event(ExecutionEvent::NeedsInput { at, interruption });
+            Report::InputRequired { attempt_id, interruption, exit_code, batch } => {
+                self.persistence.append(self.attempt.record_end(attempt_id, exit_code, batch));
+                self.report_attempt_end(attempt_id, None);
+                self.apply_event(ExecutionEvent::NeedsInput { attempt_id, interruption });
             }
         }
     }
 
-    /// Handles a usage report, which is already in the ledger. Output tokens prove that the credential works.
-    fn handle_usage(&mut self, at: AttemptId, tokens: TokenCounts, charge: Charge) {
-        if at != self.attempt.attempt_id() {
+    /// Handles a usage report, which is already in the ledger.
+    fn handle_usage(&mut self, attempt_id: AttemptId, tokens: TokenCounts, charge: Charge) {
+        if attempt_id != self.attempt.attempt_id() {
             return;
         }
         self.usage.add(tokens, charge);
-        self.context.services.report_spent(&self.context.spec);
-        if charge.output_tokens > 0 {
-            self.context.report_success();
-        }
-        if let Some(failure) = self.usage.excess(&self.context.spec.budget) {
-            self.apply_event(ExecutionEvent::LimitExceeded { at, failure });
+        self.context.report_usage(charge);
+        if let Some(failure) = self.usage.limit_failure(&self.context.spec.budget) {
+            self.apply_event(ExecutionEvent::LimitExceeded { attempt_id, failure });
         }
     }
 
     /// Handles a reading; one that arrives after the end of its attempt is ignored.
-    fn record_reading(&mut self, at: AttemptId, usage: UsageReading) {
-        if self.published.state() == State::Running && self.attempt.record_reading(at, usage) {
-            self.persistence.add(self.context.now(), EventKind::Heartbeat(usage));
+    fn record_reading(&mut self, attempt_id: AttemptId, usage: UsageReading) {
+        if self.published.is_running() && self.attempt.record_reading(attempt_id, usage) {
+            self.persistence.add_event(self.context.now(), EventKind::Heartbeat(usage));
             self.persistence.flush();
         }
     }
 
     /// Starts to measure the run time of the attempt, and ends the attempt when its limit is reached.
-    fn begin_wall_time(&mut self, at: AttemptId, run_time: Duration) {
-        if at != self.attempt.attempt_id() || self.published.state() != State::Running {
+    fn begin_wall_time(&mut self, attempt_id: AttemptId, run_time: Duration) {
+        if attempt_id != self.attempt.attempt_id() || !self.published.is_running() {
             return;
         }
-        let budget = &self.context.spec.budget;
-        if let Some(limit) = self.usage.begin_wall_time(budget, Instant::now(), run_time) {
-            let WallTimeLimit { left, failure } = limit;
-            self.tasks.send_after(left, ExecutionEvent::LimitExceeded { at, failure });
+        let limit = self.usage.begin_wall_time(&self.context.spec.budget, Instant::now(), run_time);
+        if let Some(WallTimeLimit { remaining, failure }) = limit {
+            self.tasks.send_after(remaining, ExecutionEvent::LimitExceeded { attempt_id, failure });
         }
     }
 
     /// Reports the end of an attempt, and charges its run time. A second end of the same attempt is ignored.
-    fn report_attempt(&mut self, at: AttemptId, code: Option<Code>) {
-        let Some(attempt) = self.attempt.close(at) else { return };
+    fn report_attempt_end(&mut self, attempt_id: AttemptId, code: Option<Code>) {
+        let Some(attempt) = self.attempt.take_unreported(attempt_id) else { return };
         let (charge, now) = (self.usage.end_wall_time(Instant::now()), self.context.now());
-        if let Some(charged) = charge.and_then(|charge| self.context.charge_day(now, charge)) {
-            self.persistence.record_first(now, charged);
+        if let Some(event) = charge.and_then(|charge| self.context.charge_day(now, charge)) {
+            self.persistence.record_first(now, event);
         }
-        self.context.report_attempt(attempt, code, self.attempt.exit_code());
+        self.context.report_attempt_end(attempt, code, self.attempt.exit_code());
     }
 
     /// Reports the effect of an attempt's end on its credential. The retries of the program itself are added up too.
-    fn report_credential_result(&mut self, at: AttemptId, result: &Result<(), Failure>) {
-        if at != self.attempt.attempt_id() || !self.machine.is_at_work() {
+    fn report_credential_result(&mut self, attempt_id: AttemptId, result: &Result<(), Failure>) {
+        if attempt_id != self.attempt.attempt_id() || !self.machine.is_at_work() {
             return; // A report after a stop request is unreliable.
         }
-        match result {
-            Ok(()) => self.context.report_success(),
-            Err(failure) => {
-                self.machine.add_own_retries(failure.own_retries);
-                self.context.report_failed(failure);
-            }
+        if let Err(failure) = result {
+            self.machine.add_own_retries(failure.own_retries);
         }
+        self.context.report_credential_result(result);
     }
 
     fn handle_settled(&mut self) {
@@ -378,8 +376,8 @@ impl ExecutionData {
     }
 
     fn handle_written(&self) {
-        let at = (self.attempt.attempt_id(), self.persistence.fence());
-        self.published.publish_wait(self.stop.deferred(&self.published, at, self.usage.spent()));
-        self.context.me.stop(None);
+        let claim = (self.attempt.attempt_id(), self.persistence.fence());
+        self.published.publish_wait(self.stop.deferral(&self.published, claim, self.usage.spent()));
+        self.context.actor.stop(None);
     }
 }

@@ -66,7 +66,7 @@ pub enum GatewayMsg {
 pub struct GatewayData {
     routes: HashMap<AgentId, AgentRoute>,
     is_draining: bool,
-    since: DateTime<Utc>,
+    started_at: DateTime<Utc>,
 }
 
 impl Actor for GatewayActor {
@@ -79,7 +79,7 @@ impl Actor for GatewayActor {
         _: ActorRef<GatewayMsg>,
         (services, routes): Self::Arguments,
     ) -> Result<GatewayData, ActorProcessingErr> {
-        Ok(GatewayData { routes, is_draining: false, since: services.clock.now() })
+        Ok(GatewayData { routes, is_draining: false, started_at: services.clock.now() })
     }
 
     async fn handle(
@@ -103,7 +103,7 @@ impl Actor for GatewayActor {
             GatewayMsg::SetRoute(agent, route) => _ = data.routes.insert(agent, route),
             GatewayMsg::RemoveAgent(agent) => data.remove_agent(&agent),
             GatewayMsg::Drain => data.is_draining = true,
-            GatewayMsg::Inspect(reply) => _ = reply.send(data.since),
+            GatewayMsg::Inspect(reply) => _ = reply.send(data.started_at),
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ pub use self::attempt_context::{AttemptContext, OutputSettings};
 pub use self::budget_meter::BudgetMeter;
 pub use self::budget_usage::BudgetUsages;
 pub use self::liveness::Liveness;
-pub use self::output_writer::{OutputWriter, pieces};
+pub use self::output_writer::{OutputWriter, split_into_chunks};
 pub use self::redacted_tail::RedactedTail;
 pub use self::replay_filter::ReplayFilter;
 pub use self::write_buffer::WriteBuffer;
@@ -46,61 +46,61 @@ pub enum Report {
     /// The work runs.
     Started {
         /// Id of the attempt.
-        at: AttemptId,
+        attempt_id: AttemptId,
         /// Process id, if there is a process.
         pid: Option<u32>,
         /// Start event, if it is not recorded yet.
-        spawned: Option<(DateTime<Utc>, EventKind)>,
+        start_event: Option<(DateTime<Utc>, EventKind)>,
     },
     /// The work has ended and its output is complete.
     Ended {
         /// Id of the attempt.
-        at: AttemptId,
+        attempt_id: AttemptId,
         /// Result of the attempt.
         result: Result<(), Failure>,
         /// Exit code of the process, if there was one.
         exit_code: Option<i32>,
         /// Last output, which is written together with the end.
-        lines: WriteBatch,
+        batch: WriteBatch,
     },
     /// The work has ended because it needs input of the caller.
     InputRequired {
         /// Id of the attempt.
-        at: AttemptId,
+        attempt_id: AttemptId,
         /// Kind of the required input.
         interruption: Interruption,
         /// Exit code of the process, if there was one.
         exit_code: Option<i32>,
         /// Last output.
-        lines: WriteBatch,
+        batch: WriteBatch,
     },
     /// The agent asks a person, and its work waits for the answer. The question is raw.
     QuestionOpened {
         /// Id of the attempt.
-        at: AttemptId,
+        attempt_id: AttemptId,
         /// Id of the request in the agent's protocol.
-        wire: WireId,
+        wire_id: WireId,
         /// Question of the agent.
         question: Box<Question>,
     },
     /// The agent withdrew its question.
     QuestionWithdrawn {
         /// Id of the attempt.
-        at: AttemptId,
+        attempt_id: AttemptId,
         /// Id of the request in the agent's protocol.
-        wire: WireId,
+        wire_id: WireId,
     },
     /// The answer to a question was written to the agent.
     AnswerDelivered {
         /// Id of the attempt.
-        at: AttemptId,
+        attempt_id: AttemptId,
         /// Id of the request in the agent's protocol.
-        wire: WireId,
+        wire_id: WireId,
     },
     /// The agent reported its usage.
     UsageReported {
         /// Id of the attempt.
-        at: AttemptId,
+        attempt_id: AttemptId,
         /// Tokens since the previous report.
         tokens: TokenCounts,
         /// Budget amounts since the previous report.
@@ -114,13 +114,13 @@ pub struct Reporter {
     context: AttemptContext,
     send: Box<dyn Fn(Report) + Send + Sync>,
     /// Usage that the agent has reported in the attempt.
-    counted: watch::Sender<Charge>,
-    ended: bool,
+    reported_usage: watch::Sender<Charge>,
+    has_ended: bool,
     session: watch::Sender<Option<SessionId>>,
     /// Number of requests to its model that the program reported as failed.
     failed_requests: watch::Sender<u32>,
     /// Counters since the start of the program's session, if it counts per session.
-    counts: watch::Sender<CounterValues>,
+    session_counters: watch::Sender<CounterValues>,
 }
 
 impl Reporter {
@@ -128,16 +128,16 @@ impl Reporter {
     #[must_use]
     pub fn new(context: AttemptContext, send: impl Fn(Report) + Send + Sync + 'static) -> Self {
         // A replayed attempt reports its usage from the start again, so the recorded part must not be charged twice.
-        let counted = watch::Sender::new(context.known.counted());
-        let (session, counts) = (watch::Sender::default(), watch::Sender::default());
+        let reported_usage = watch::Sender::new(context.replay_filter.recorded_usage());
+        let (session, session_counters) = (watch::Sender::default(), watch::Sender::default());
         let failed_requests = watch::Sender::default();
         Self {
             context,
             send: Box::new(send),
-            counted,
-            ended: false,
+            reported_usage,
+            has_ended: false,
             session,
-            counts,
+            session_counters,
             failed_requests,
         }
     }
@@ -163,10 +163,10 @@ impl Reporter {
     /// Reports that the work runs, and records its process.
     pub fn report_start(&self, pid: Option<u32>) {
         self.context.liveness.record_activity();
-        let spawned =
-            pid.and_then(|pid| self.context.known.filter(EventKind::ProcessStarted { pid }));
-        let spawned = spawned.map(|event| (self.now(), event));
-        (self.send)(Report::Started { at: self.context.attempt_id, pid, spawned });
+        let start_event = pid
+            .and_then(|pid| self.context.replay_filter.filter(EventKind::ProcessStarted { pid }));
+        let start_event = start_event.map(|event| (self.now(), event));
+        (self.send)(Report::Started { attempt_id: self.context.attempt_id, pid, start_event });
     }
 
     /// Marks the agent as active although it reports nothing: the service itself is not reading its output now.
@@ -176,21 +176,21 @@ impl Reporter {
 
     /// Reports a question of the agent. The answer arrives at
     /// [`AttemptLease::answer`](crate::driver::AttemptLease::answer).
-    pub fn report_question(&self, wire: WireId, question: Question) {
+    pub fn report_question(&self, wire_id: WireId, question: Question) {
         self.context.liveness.record_activity();
-        let (at, question) = (self.context.attempt_id, Box::new(question));
-        (self.send)(Report::QuestionOpened { at, wire, question });
+        let (attempt_id, question) = (self.context.attempt_id, Box::new(question));
+        (self.send)(Report::QuestionOpened { attempt_id, wire_id, question });
     }
 
     /// Reports that the agent withdrew its question.
-    pub fn report_withdrawal(&self, wire: WireId) {
-        (self.send)(Report::QuestionWithdrawn { at: self.context.attempt_id, wire });
+    pub fn report_withdrawal(&self, wire_id: WireId) {
+        (self.send)(Report::QuestionWithdrawn { attempt_id: self.context.attempt_id, wire_id });
     }
 
     /// Reports that the answer to a question was written to the agent.
-    pub fn report_delivery(&self, wire: WireId) {
+    pub fn report_delivery(&self, wire_id: WireId) {
         self.context.liveness.record_activity();
-        (self.send)(Report::AnswerDelivered { at: self.context.attempt_id, wire });
+        (self.send)(Report::AnswerDelivered { attempt_id: self.context.attempt_id, wire_id });
     }
 
     /// Returns the followers of the execution.
@@ -219,28 +219,32 @@ impl Reporter {
     /// # Errors
     /// Returns an error if the ledger did not commit the event.
     pub async fn record_event(&self, event: EventKind) -> Result<(), LedgerError> {
-        let EventKind::UsageReported { counters: numbers, cumulative } = &event else {
+        let EventKind::UsageReported { counters, cumulative } = &event else {
             return self.context.record(event).await;
         };
-        let reported = Charge::counted(numbers);
-        let (counted, charge) = add_usage(*self.counted.borrow(), reported, *cumulative);
-        let charged = self.context.budget_meter.charge_event(self.context.clock.now(), charge);
+        let reported = Charge::from_counters(counters);
+        let (total_usage, charge) = add_usage(*self.reported_usage.borrow(), reported, *cumulative);
+        let charge_event = self.context.budget_meter.charge_event(self.context.clock.now(), charge);
         // The event and its charge are one commit: usage without its charge would never be charged later.
-        if self.context.record_with(event, charged.clone()).await? {
+        if self.context.record_with(event, charge_event.clone()).await? {
             // Only after the commit: a refused event has charged nothing.
-            self.counted.send_replace(counted);
-            self.context.budget_meter.take(charged.as_ref());
+            self.reported_usage.send_replace(total_usage);
+            self.context.budget_meter.add_charge(charge_event.as_ref());
             let tokens = TokenCounts { input: charge.input_tokens, output: charge.output_tokens };
-            (self.send)(Report::UsageReported { at: self.context.attempt_id, tokens, charge });
+            (self.send)(Report::UsageReported {
+                attempt_id: self.context.attempt_id,
+                tokens,
+                charge,
+            });
         }
         Ok(())
     }
 
     /// Records an event together with the next one, at the latest with the end of the attempt.
     pub fn record_later(&self, event: EventKind) {
-        if let Some(event) = self.context.known.filter(event) {
+        if let Some(event) = self.context.replay_filter.filter(event) {
             let events = vec![(self.now(), event)];
-            self.context.pending.add(WriteBatch { chunks: Vec::new(), events });
+            self.context.write_buffer.add(WriteBatch { chunks: Vec::new(), events });
         }
     }
 
@@ -249,21 +253,21 @@ impl Reporter {
     /// # Errors
     /// Returns an error if the ledger did not commit them.
     pub async fn flush_pending(&self) -> Result<(), LedgerError> {
-        if self.context.pending.is_empty() {
+        if self.context.write_buffer.is_empty() {
             return Ok(());
         }
         self.context.write(WriteBatch::default()).await.map(|_| ())
     }
 
     /// Sets the counters of the program's session: later counters are compared with them.
-    pub fn set_counters(&self, counts: CounterValues) {
-        self.counts.send_replace(counts);
+    pub fn set_counters(&self, counters: CounterValues) {
+        self.session_counters.send_replace(counters);
     }
 
     /// Returns the counters since the start of the program's session.
     #[must_use]
     pub fn counters(&self) -> CounterValues {
-        self.counts.borrow().clone()
+        self.session_counters.borrow().clone()
     }
 
     /// Stores the program's raw session id until the attempt has ended. The visible part of the id is recorded as an
@@ -276,7 +280,7 @@ impl Reporter {
 
     /// Returns the counter of requests to its model that the program reports as failed.
     #[must_use]
-    pub const fn failed_requests(&self) -> &watch::Sender<u32> {
+    pub const fn failed_request_counter(&self) -> &watch::Sender<u32> {
         &self.failed_requests
     }
 
@@ -289,42 +293,42 @@ impl Reporter {
     /// Publishes the raw text of the answer to waiting callers, if the agent is configured so. The redacted text is
     /// already recorded.
     pub fn publish_answer(&self, text: &str) {
-        if self.context.output.raw {
+        if self.context.output.publishes_raw_answer {
             let raw = RawAnswer { attempt_id: self.context.attempt_id, text: text.into() };
-            self.context.progress.send_modify(|progress| progress.raw = Some(raw));
+            self.context.progress.send_modify(|progress| progress.raw_answer = Some(raw));
         }
     }
 
     /// Stops reporting: another reporter continues for this work.
     pub fn detach(mut self) {
-        self.ended = true;
+        self.has_ended = true;
     }
 
     /// Reports the end of the work. Its output must be written by now, or be pending here.
     pub fn report_exit(mut self, result: Result<(), Failure>, exit_code: Option<i32>) {
-        self.ended = true;
+        self.has_ended = true;
         self.report_end(result, exit_code);
     }
 
     /// Reports that the work has ended because it needs input of the caller.
     pub fn end_with_interruption(mut self, interruption: Interruption, exit_code: Option<i32>) {
-        self.ended = true;
-        let (at, lines) = (self.context.attempt_id, self.context.pending.take());
-        (self.send)(Report::InputRequired { at, interruption, exit_code, lines });
+        self.has_ended = true;
+        let (attempt_id, batch) = (self.context.attempt_id, self.context.write_buffer.take());
+        (self.send)(Report::InputRequired { attempt_id, interruption, exit_code, batch });
     }
 
     fn report_end(&self, result: Result<(), Failure>, exit_code: Option<i32>) {
         // The last failed request was not retried.
         let own_retries = self.failed_requests.borrow().saturating_sub(1);
         let result = result.map_err(|failure| Failure { own_retries, ..failure });
-        let (at, lines) = (self.context.attempt_id, self.context.pending.take());
-        (self.send)(Report::Ended { at, result, exit_code, lines });
+        let (attempt_id, batch) = (self.context.attempt_id, self.context.write_buffer.take());
+        (self.send)(Report::Ended { attempt_id, result, exit_code, batch });
     }
 }
 
 impl Drop for Reporter {
     fn drop(&mut self) {
-        if !self.ended {
+        if !self.has_ended {
             let result = Err(Failure::new(Code::Internal, "the driver ended without a report"));
             self.report_end(result, None);
         }

@@ -47,11 +47,11 @@ pub struct RootArgs {
     /// Definitions of the agents.
     pub definitions: Vec<AgentDefinition>,
     /// Settings of the resource readings; `None` disables them.
-    pub readings: Option<ReadingSettings>,
+    pub reading_settings: Option<ReadingSettings>,
     /// Settings of the retention; `None` keeps the whole history.
     pub retention: Option<RetentionSpec>,
     /// Limits above which alerts are raised.
-    pub alerts: AlertSpec,
+    pub alert_spec: AlertSpec,
     /// Sender of the latest evaluation of the machine.
     pub pressure: watch::Sender<LatestEvaluation>,
     /// Sender of the present gateway.
@@ -134,10 +134,10 @@ impl Actor for RootActor {
     /// Settles executions without an agent, then starts the monitor, the agents, the gateway and the scheduler.
     async fn pre_start(
         &self,
-        me: ActorRef<RootMsg>,
+        myself: ActorRef<RootMsg>,
         args: RootArgs,
     ) -> Result<RootData, ActorProcessingErr> {
-        let mut data = RootData::new(me, args);
+        let mut data = RootData::new(myself, args);
         data.start().await?;
         Ok(data)
     }
@@ -151,7 +151,7 @@ impl Actor for RootActor {
         let RootData { context, agents, .. } = data;
         match msg {
             RootMsg::Inspect(reply) => _ = reply.send(data.view()),
-            RootMsg::Drain => context.draining = true,
+            RootMsg::Drain => context.is_draining = true,
             RootMsg::QuarantinePanicked(agent) => agents.settle(agent, context),
             RootMsg::Changed(change) => agents.notify(change),
             RootMsg::SubscriptionLost => {
@@ -192,12 +192,12 @@ impl Actor for RootActor {
 }
 
 impl RootData {
-    fn new(me: ActorRef<RootMsg>, args: RootArgs) -> Self {
+    fn new(myself: ActorRef<RootMsg>, args: RootArgs) -> Self {
         Self {
-            context: RootContext::new(me, args.services, args.gateway, args.pressure),
+            context: RootContext::new(myself, args.services, args.gateway, args.pressure),
             agents: AgentChildren::new(args.definitions),
             gateway: GatewayChild::default(),
-            monitor: MonitorChild::new(args.readings, args.alerts),
+            monitor: MonitorChild::new(args.reading_settings, args.alert_spec),
             scheduler: SchedulerChild::new(args.scheduling),
             retention: RetentionChild::new(args.retention),
         }
@@ -221,7 +221,7 @@ impl RootData {
 
     async fn handle_failure(&mut self, child: &ActorCell, fault: &str) {
         let Self { context, agents, gateway, monitor, scheduler, retention } = self;
-        match agents.of_actor(child) {
+        match agents.find_by_actor(child) {
             Some(id) => agents.handle_failure(&id, fault, context).await,
             None if GatewayChild::is_actor(child, context) => {
                 gateway.handle_failure(fault, agents.routes(), context).await;
@@ -235,7 +235,7 @@ impl RootData {
 
     fn view(&self) -> RootView {
         RootView {
-            since: self.context.since,
+            since: self.context.started_at,
             gateway_restarts: self.gateway.restarts(),
             monitor: self.monitor.view(),
             scheduler: self.scheduler.view(),

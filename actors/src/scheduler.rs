@@ -73,7 +73,7 @@ pub struct SchedulerConfig {
     /// Schedules of the configuration; `None` if they were applied already and the store has them.
     pub configured: Option<Vec<ConfiguredSchedule>>,
     /// Time for which occurrences are kept.
-    pub history: Duration,
+    pub occurrence_retention: Duration,
     /// Longest sleep, after which a changed clock is noticed. The default is [`DEFAULT_MAX_SLEEP`].
     pub max_sleep: Duration,
 }
@@ -156,9 +156,9 @@ pub struct SchedulerData {
     timers: TimerQueue,
     wake_timer: WakeTimer,
     dispatcher: Dispatcher,
-    changes: VecDeque<PendingChange>,
+    pending_changes: VecDeque<PendingChange>,
     writer: ScheduleWriter,
-    results: ResultWriter,
+    result_writer: ResultWriter,
     is_draining: bool,
     tasks: SchedulerTasks,
 }
@@ -171,14 +171,14 @@ impl Actor for SchedulerActor {
     /// Loads the schedules, applies the configuration, and resumes open occurrences.
     async fn pre_start(
         &self,
-        me: ActorRef<SchedulerMsg>,
+        myself: ActorRef<SchedulerMsg>,
         mut args: SchedulerArgs,
     ) -> Result<SchedulerData, ActorProcessingErr> {
         let since = args.now();
         // Moved out of the arguments: the list may be long, and nothing needs it after the load.
         let configured = args.config.configured.take();
         let table = recovery::load(&args, configured).await?;
-        let mut data = SchedulerData { since, ..SchedulerData::new(me, args, table) };
+        let mut data = SchedulerData { since, ..SchedulerData::new(myself, args, table) };
         // Before the first evaluation, which counts the open occurrences of a schedule.
         data.resume().await?;
         data.wake_timer.start(&data.args.services.clock, &mut data.tasks);
@@ -195,15 +195,17 @@ impl Actor for SchedulerActor {
         match msg {
             SchedulerMsg::Tick => data.wake_timer.fire(),
             SchedulerMsg::ClockSetBack => data.handle_clock_set_back(),
-            SchedulerMsg::DecisionsStored(advanced) => data.handle_stored_decisions(*advanced),
-            SchedulerMsg::ResultsStored => data.results.finish_write(),
+            SchedulerMsg::DecisionsStored(stored_decisions) => {
+                data.handle_stored_decisions(*stored_decisions);
+            }
+            SchedulerMsg::ResultsStored => data.result_writer.finish_write(),
             SchedulerMsg::Dispatched(key, result) => data.finish_dispatch(key, result),
             SchedulerMsg::Checked(key, refusal) => data.handle_check(&key, refusal),
             SchedulerMsg::Ended(key, ending, streak) => data.handle_end(&key, ending, streak),
             SchedulerMsg::Change(change, reply) => {
-                data.changes.push_back(PendingChange { change, reply });
+                data.pending_changes.push_back(PendingChange { change, reply });
             }
-            SchedulerMsg::ChangeStored(changed) => data.apply_stored_change(*changed),
+            SchedulerMsg::ChangeStored(stored_change) => data.apply_stored_change(*stored_change),
             SchedulerMsg::Get(id, reply) => _ = reply.send(data.view(&id)),
             SchedulerMsg::List(after, limit, reply) => _ = reply.send(data.list(after, limit)),
             SchedulerMsg::Inspect(reply) => _ = reply.send(data.table.snapshot(data.since)),
@@ -239,10 +241,10 @@ impl SchedulerArgs {
 }
 
 impl SchedulerData {
-    fn new(me: ActorRef<SchedulerMsg>, args: SchedulerArgs, table: ScheduleTable) -> Self {
+    fn new(myself: ActorRef<SchedulerMsg>, args: SchedulerArgs, table: ScheduleTable) -> Self {
         let now = args.now();
         let mut timers = TimerQueue::default();
-        table.evaluate_all(now, &mut timers);
+        table.schedule_evaluations(now, &mut timers);
         // At the start too, because a service may be restarted more often than once an hour.
         timers.add(now, TimerEntry::DeleteOld);
         Self {
@@ -252,11 +254,11 @@ impl SchedulerData {
             timers,
             wake_timer: WakeTimer::new(),
             dispatcher: Dispatcher::default(),
-            changes: VecDeque::new(),
+            pending_changes: VecDeque::new(),
             writer: ScheduleWriter::new(Arc::clone(&args.config.schedule_store)),
-            results: ResultWriter::default(),
+            result_writer: ResultWriter::default(),
             is_draining: false,
-            tasks: SchedulerTasks::new(me),
+            tasks: SchedulerTasks::new(myself),
             args,
         }
     }
@@ -265,7 +267,7 @@ impl SchedulerData {
     fn continue_work(&mut self) {
         self.tasks.drop_finished();
         // Results are stored while the service stops too: they tell what has been submitted.
-        self.results.flush(self.writer.store(), &mut self.tasks);
+        self.result_writer.flush(self.writer.store(), &mut self.tasks);
         if self.is_draining {
             return;
         }
@@ -284,10 +286,10 @@ impl SchedulerData {
     /// Sets the timer to the first action.
     fn set_timer(&mut self) {
         // While a write to the store is in progress no schedule can be evaluated; its reply wakes the scheduler.
-        let first = if self.writer.is_writing() { None } else { self.timers.first() };
+        let first_due = if self.writer.is_writing() { None } else { self.timers.first() };
         // Without schedules nothing depends on the clock, and an idle service should not wake.
         let max_sleep = (!self.table.is_empty()).then_some(self.args.config.max_sleep);
-        self.wake_timer.set_target(first, max_sleep);
+        self.wake_timer.set_target(first_due, max_sleep);
     }
 
     /// Performs the actions that are due.
@@ -298,7 +300,7 @@ impl SchedulerData {
         // of them.
         while batch.len() < MAX_BATCH_SCHEDULES && count < MAX_ACTIONS_PER_ROUND {
             count += 1;
-            match self.timers.take(now) {
+            match self.timers.take_due(now) {
                 None => break,
                 Some(TimerEntry::Evaluate(id)) => batch.extend(self.evaluate(&id, now)),
                 Some(TimerEntry::Resubmit(key)) => self.dispatcher.push(*key),
@@ -311,7 +313,7 @@ impl SchedulerData {
             }
         }
         if !batch.is_empty() {
-            self.writer.advance(batch, &self.args.requests, &mut self.tasks);
+            self.writer.store_decisions(batch, &self.args.requests, &mut self.tasks);
         } else if self.timers.may_be_due() {
             // Other messages are handled before the rest is evaluated.
             _ = self.tasks.scheduler().cast(SchedulerMsg::Tick);
@@ -320,23 +322,23 @@ impl SchedulerData {
 
     /// Evaluates one schedule; returns the decisions to store.
     fn evaluate(&mut self, id: &ScheduleId, now: DateTime<Utc>) -> Option<ScheduleAdvance> {
-        let open = self.occurrences.open().counts(id);
+        let open_counts = self.occurrences.open_occurrences().counts(id);
         let entry = self.table.schedule_mut(id).filter(|entry| entry.schedule.is_active())?;
-        let advance = entry.evaluate(open, now);
+        let advance = entry.evaluate(open_counts, now);
         // The entry moves on at once, also if the write fails: then the schedule is evaluated once more.
-        if let Some(next) = entry.next {
+        if let Some(next) = entry.next_evaluation {
             self.timers.add(next, TimerEntry::Evaluate(id.clone()));
         }
         advance
     }
 
     /// Handles stored decisions; evaluates the schedules again if the write failed.
-    fn handle_stored_decisions(&mut self, advanced: AdvanceResult) {
-        let AdvanceResult { cursors, tokens, result } = advanced;
+    fn handle_stored_decisions(&mut self, stored_decisions: AdvanceResult) {
+        let AdvanceResult { cursors, tokens, result } = stored_decisions;
         self.writer.finish_write();
         self.dispatcher.set_tokens(tokens);
-        let fresh = match result {
-            Ok(fresh) => fresh,
+        let new_occurrences = match result {
+            Ok(new_occurrences) => new_occurrences,
             Err(error) => {
                 tracing::error!(%error, "failed to store decisions of schedules");
                 let at = self.args.now() + EVALUATION_RETRY_PAUSE;
@@ -346,13 +348,14 @@ impl SchedulerData {
                 return;
             }
         };
-        for (decided, fresh) in cursors.into_iter().zip(fresh) {
+        for (schedule_cursor, new_occurrences) in cursors.into_iter().zip(new_occurrences) {
             // The schedule may have been removed by the change before; its decisions are void then.
-            let Some(entry) = self.table.schedule_mut(&decided.schedule) else { continue };
+            let Some(entry) = self.table.schedule_mut(&schedule_cursor.schedule) else { continue };
             // After the commit: a decision that was not stored is made again.
-            entry.schedule.set_cursor(decided.cursor);
-            fresh.iter().for_each(log_occurrence);
-            let effects = self.occurrences.start(&decided.schedule, fresh, &self.table);
+            entry.schedule.set_cursor(schedule_cursor.cursor);
+            new_occurrences.iter().for_each(log_occurrence);
+            let effects =
+                self.occurrences.start(&schedule_cursor.schedule, new_occurrences, &self.table);
             self.perform(effects);
         }
     }
@@ -365,18 +368,19 @@ impl SchedulerData {
 
     fn delete_old(&mut self, now: DateTime<Utc>) {
         self.timers.add(now + DELETION_INTERVAL, TimerEntry::DeleteOld);
-        let history = TimeDelta::from_std(self.args.config.history).unwrap_or(TimeDelta::MAX);
+        let history =
+            TimeDelta::from_std(self.args.config.occurrence_retention).unwrap_or(TimeDelta::MAX);
         if let Some(before) = now.checked_sub_signed(history) {
             self.writer.delete_before(before, &mut self.tasks);
         }
     }
 
     fn view(&self, id: &ScheduleId) -> Option<ScheduleView> {
-        self.table.get(id).map(|entry| self.occurrences.open().view(entry))
+        self.table.get(id).map(|entry| self.occurrences.open_occurrences().view(entry))
     }
 
     fn list(&self, after: Option<ScheduleId>, limit: usize) -> Vec<ScheduleView> {
-        let view = |entry| self.occurrences.open().view(entry);
-        self.table.after(after).take(limit).map(view).collect()
+        let view = |entry| self.occurrences.open_occurrences().view(entry);
+        self.table.iter_after(after).take(limit).map(view).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 pub mod active_writers;
 pub mod credential_breakers;
-pub(crate) mod inputs;
+pub(crate) mod input_sealer;
 pub(crate) mod memory_budget;
 pub mod monitor_handle;
 pub(crate) mod panic_guard;
@@ -25,7 +25,7 @@ use crate::ports::interactions::Interactions;
 use crate::ports::ledger::Ledger;
 use crate::ports::observer::Observer;
 pub use crate::report::BudgetUsages;
-pub use crate::services::inputs::InputSealer;
+pub use crate::services::input_sealer::InputSealer;
 pub use crate::services::memory_budget::MemoryBudget;
 use crate::services::monitor_handle::MonitorHandle;
 use crate::services::workspace_queue::WorkspaceQueue;
@@ -42,7 +42,7 @@ pub struct Services {
     /// Redactor of secrets.
     pub redactor: RedactorHandle,
     /// Sealer of inputs that redaction would change.
-    pub inputs: InputSealer,
+    pub input_sealer: InputSealer,
     /// Keyring for the keys of requests.
     pub keyring: Keyring,
     /// Receiver of telemetry events.
@@ -87,7 +87,7 @@ impl AttemptResources {
 
 impl Services {
     /// Reports to the monitor how much of its day's budget an agent has used.
-    pub(crate) fn report_spent(&self, spec: &AgentSpec) {
+    pub(crate) fn report_budget_usage(&self, spec: &AgentSpec) {
         if let Some(alert_input) = self.budget_usages.alert_input(spec, &*self.clock) {
             self.monitor.observe(alert_input);
         }
@@ -113,7 +113,7 @@ impl RedactorHandle {
 
     /// Returns the present redactor.
     #[must_use]
-    pub fn now(&self) -> Arc<Redactor> {
+    pub fn current(&self) -> Arc<Redactor> {
         Arc::clone(&self.0.borrow())
     }
 }

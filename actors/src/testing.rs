@@ -33,7 +33,7 @@ use self::fault_injection::CallGate;
 pub use self::fault_injection::{GateFaults, GatedCall};
 pub use self::fixtures::spec;
 use self::fixtures::{caller, text_request};
-pub use self::host_metrics::{PRESSURE_LIMITS, SAMPLE_INTERVAL, ScriptedMeter, full_disk};
+pub use self::host_metrics::{PRESSURE_LIMITS, SAMPLE_INTERVAL, ScriptedHostMetrics, full_disk};
 pub use self::interactions::{answer_question, answer_while_stopped};
 pub use self::ledger::MemoryLedger;
 pub use self::schedule_store::MemoryScheduleStore;
@@ -72,7 +72,7 @@ pub struct TestTree {
     /// Wall clock.
     pub clock: Arc<VirtualClock>,
     /// Resource readings of the machine, if enabled.
-    pub host_metrics: Arc<ScriptedMeter>,
+    pub host_metrics: Arc<ScriptedHostMetrics>,
     has_monitor: bool,
     specs: Vec<AgentSpec>,
     gate: Arc<CallGate>,
@@ -82,10 +82,10 @@ pub struct TestTree {
     tree: Option<SupervisionTree>,
     api: Box<Api>,
     progress: watch::Sender<HashMap<ExecutionId, watch::Receiver<Progress>>>,
-    messages: AtomicU32,
+    message_count: AtomicU32,
     /// Number of tasks before the start.
-    tasks: usize,
-    ended: bool,
+    initial_count: usize,
+    has_ended: bool,
 }
 
 impl TestTree {
@@ -108,7 +108,7 @@ impl TestTree {
 
     /// Creates an environment with these agents, and resource readings with the limits [`PRESSURE_LIMITS`].
     pub async fn with_monitor(specs: impl IntoIterator<Item = AgentSpec>) -> Self {
-        Self::on(specs, true, Arc::new(algonius_redact::Redactor::new([]))).await
+        Self::build(specs, true, Arc::new(algonius_redact::Redactor::new([]))).await
     }
 
     /// Creates an environment with these agents and a redactor, which many environments may share, because its
@@ -117,15 +117,15 @@ impl TestTree {
         specs: impl IntoIterator<Item = AgentSpec>,
         redactor: Arc<algonius_redact::Redactor>,
     ) -> Self {
-        Self::on(specs, false, redactor).await
+        Self::build(specs, false, redactor).await
     }
 
-    async fn on(
+    async fn build(
         specs: impl IntoIterator<Item = AgentSpec>,
         has_monitor: bool,
         redactor: Arc<algonius_redact::Redactor>,
     ) -> Self {
-        let tasks = Handle::current().metrics().num_alive_tasks();
+        let initial_count = Handle::current().metrics().num_alive_tasks();
         let specs: Vec<_> = specs.into_iter().collect();
         let (ledger, clock) = (MemoryLedger::default(), Arc::new(VirtualClock::default()));
         let (driver, faults) =
@@ -133,10 +133,10 @@ impl TestTree {
         let gate = Arc::new(CallGate::new(Arc::clone(&faults)));
         let sealer = Arc::<ScriptedSealer>::default();
         let services = services((&ledger, &redactor), &sealer, &gate, &clock);
-        let meter = Arc::new(ScriptedMeter::default());
+        let host_metrics = Arc::new(ScriptedHostMetrics::default());
         let schedule_store = MemoryScheduleStore::default();
         let empty_config = scheduler_config(&schedule_store, &gate, &[]);
-        let monitor = has_monitor.then_some(&meter);
+        let monitor = has_monitor.then_some(&host_metrics);
         let tree = start_tree(services, (&specs, &driver), monitor, empty_config).await;
         let api = Box::new(tree.api().clone());
         Self {
@@ -146,7 +146,7 @@ impl TestTree {
             configured: Vec::new(),
             driver,
             clock,
-            host_metrics: meter,
+            host_metrics,
             has_monitor,
             specs,
             gate,
@@ -155,9 +155,9 @@ impl TestTree {
             tree: Some(tree),
             api,
             progress: watch::Sender::default(),
-            messages: AtomicU32::new(0),
-            tasks,
-            ended: false,
+            message_count: AtomicU32::new(0),
+            initial_count,
+            has_ended: false,
         }
     }
 
@@ -173,7 +173,7 @@ impl TestTree {
     }
 
     /// Waits until this many seconds have passed since the start of the environment.
-    pub async fn at(&self, second: u64) {
+    pub async fn advance_to(&self, second: u64) {
         tokio::time::sleep_until(self.clock.created_at() + Duration::from_secs(second)).await;
     }
 
@@ -190,7 +190,7 @@ impl TestTree {
     /// # Errors
     /// Returns the code of the rejection.
     pub async fn submit_to(&self, agent: &str, text: &str) -> Result<ExecutionId, Code> {
-        let number = self.messages.fetch_add(1, Ordering::SeqCst);
+        let number = self.message_count.fetch_add(1, Ordering::SeqCst);
         self.submit_as(agent, &format!("message {number}"), text).await.map(|(id, _)| id)
     }
 
@@ -219,9 +219,9 @@ impl TestTree {
     pub async fn wait(&self, id: ExecutionId) -> String {
         let progress = self.progress.borrow().get(&id).cloned();
         if let Some(record) = self.record(id).await {
-            let settled = client::wait_until_settled(&self.api.requests, &record, progress);
-            let settled = tokio::time::timeout(TEST_TIMEOUT, settled);
-            if settled.await.is_err() {
+            let wait = client::wait_until_settled(&self.api.requests, &record, progress);
+            let wait = tokio::time::timeout(TEST_TIMEOUT, wait);
+            if wait.await.is_err() {
                 return "lost".to_owned();
             }
         }
@@ -260,13 +260,13 @@ impl TestTree {
     }
 
     /// Returns the recorded states of an execution: `idle starting running completed cleanup idle`.
-    pub async fn path(&self, id: ExecutionId) -> String {
+    pub async fn states(&self, id: ExecutionId) -> String {
         let events = self.ledger.events(id, 0).await.unwrap_or_default();
-        let moves = events.iter().filter_map(|event| match &event.data {
-            EventKind::StateChanged(moved) => Some(moved.to.as_str()),
+        let entered_states = events.iter().filter_map(|event| match &event.data {
+            EventKind::StateChanged(state_change) => Some(state_change.to.as_str()),
             _ => None,
         });
-        std::iter::once("idle").chain(moves).collect::<Vec<_>>().join(" ")
+        std::iter::once("idle").chain(entered_states).collect::<Vec<_>>().join(" ")
     }
 
     /// Returns the answer of an execution.
@@ -368,32 +368,32 @@ impl TestTree {
         self.faults.clear_faults();
         self.stop(0).await;
         assert_eq!(self.ledger.violations().await, [""; 0], "moves are a chain of the table");
-        self.ended = true;
+        self.has_ended = true;
     }
 
     /// Waits for ending tasks, and returns the number of remaining ones.
     async fn wait_for_tasks(&self) -> usize {
         let metrics = Handle::current().metrics();
         for _ in 0..1000 {
-            if metrics.num_alive_tasks() <= self.tasks {
+            if metrics.num_alive_tasks() <= self.initial_count {
                 break;
             }
             tokio::task::yield_now().await;
         }
-        metrics.num_alive_tasks().saturating_sub(self.tasks)
+        metrics.num_alive_tasks().saturating_sub(self.initial_count)
     }
 
     /// Waits for ending tasks, then checks that none is left.
     async fn assert_no_tasks(&self) {
-        let left = self.wait_for_tasks().await;
-        let WorkProbe { alive, leases, .. } = self.driver.probe();
-        assert_eq!((left, alive, leases), (0, 0, 0), "tasks, work and leases outlive the service");
+        let tasks = self.wait_for_tasks().await;
+        let WorkProbe { alive_count: alive, leases, .. } = self.driver.probe();
+        assert_eq!((tasks, alive, leases), (0, 0, 0), "tasks, work and leases outlive the service");
     }
 }
 
 impl Drop for TestTree {
     fn drop(&mut self) {
-        let is_left = !self.ended && !std::thread::panicking();
-        assert!(!is_left, "a world was left without `end`");
+        let is_abandoned = !self.has_ended && !std::thread::panicking();
+        assert!(!is_abandoned, "a world was left without `end`");
     }
 }

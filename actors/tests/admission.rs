@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::testing::{DEFAULT_AGENT, GatedCall, ScriptedAttempt, TestTree};
-use futures_of::join_all;
+use join_futures::join_all;
 
 /// Futures polled together, in order, on the test's own task.
-mod futures_of {
+mod join_futures {
     use std::pin::Pin;
     use std::task::Poll;
 
@@ -45,9 +45,9 @@ async fn submit_ten_second_work(tree: &TestTree, texts: &[&str]) -> Vec<Result<(
 async fn executions_begin_in_the_order_of_their_arrival() {
     let tree = TestTree::new().await;
     submit_ten_second_work(&tree, &["a", "b", "c", "d"]).await;
-    tree.at(100).await;
-    assert_eq!(tree.driver.probe().started, ["a#1@0", "b#1@10", "c#1@20", "d#1@30"]);
-    assert_eq!(tree.driver.probe().max_alive, 1);
+    tree.advance_to(100).await;
+    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@10", "c#1@20", "d#1@30"]);
+    assert_eq!(tree.driver.probe().max_alive_count, 1);
     tree.end().await;
 }
 
@@ -56,13 +56,13 @@ async fn executions_begin_in_the_order_of_their_arrival() {
 async fn the_next_execution_begins_after_the_cleanup() {
     let tree = TestTree::new().await;
     submit_ten_second_work(&tree, &["a", "b", "c"]).await;
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.faults.delay_next(GatedCall::Record, [7]);
-    tree.at(15).await;
+    tree.advance_to(15).await;
     tree.faults.delay_next(GatedCall::Settle, [4]);
-    tree.at(100).await;
-    assert_eq!(tree.driver.probe().started, ["a#1@0", "b#1@10", "c#1@24"]);
-    assert_eq!(tree.driver.probe().max_alive, 1);
+    tree.advance_to(100).await;
+    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@10", "c#1@24"]);
+    assert_eq!(tree.driver.probe().max_alive_count, 1);
     tree.end().await;
 }
 
@@ -71,34 +71,37 @@ async fn executions_begin_in_order_though_records_are_slow() {
     let tree = TestTree::new().await;
     tree.faults.delay_next(GatedCall::Accept, [9, 1, 5, 2]);
     submit_ten_second_work(&tree, &["a", "b", "c", "d"]).await;
-    tree.at(100).await;
-    assert_eq!(tree.driver.probe().started, ["a#1@9", "b#1@19", "c#1@29", "d#1@39"]);
+    tree.advance_to(100).await;
+    assert_eq!(tree.driver.probe().starts, ["a#1@9", "b#1@19", "c#1@29", "d#1@39"]);
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn executions_run_in_parallel_up_to_the_limit() {
-    let tree = TestTree::tuned(|spec| spec.limits.capacity.running = NonZeroU32::new(10)).await;
+    let tree = TestTree::tuned(|spec| spec.limits.capacity.max_running = NonZeroU32::new(10)).await;
     let texts: Vec<_> = (0..20).map(|number| format!("text {number}")).collect();
     let texts: Vec<_> = texts.iter().map(String::as_str).collect();
     submit_ten_second_work(&tree, &texts).await;
-    tree.at(9).await;
+    tree.advance_to(9).await;
     let first = tree.driver.probe();
-    tree.at(19).await;
+    tree.advance_to(19).await;
     let second = tree.driver.probe();
-    assert_eq!([first.alive, first.max_alive, second.alive, second.max_alive], [10; 4]);
-    assert_eq!(second.started.len(), 20);
+    assert_eq!(
+        [first.alive_count, first.max_alive_count, second.alive_count, second.max_alive_count],
+        [10; 4]
+    );
+    assert_eq!(second.starts.len(), 20);
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn all_executions_run_if_there_is_no_limit() {
-    let tree = TestTree::tuned(|spec| spec.limits.capacity.running = None).await;
+    let tree = TestTree::tuned(|spec| spec.limits.capacity.max_running = None).await;
     let texts: Vec<_> = (0..50).map(|number| format!("text {number}")).collect();
     let texts: Vec<_> = texts.iter().map(String::as_str).collect();
     submit_ten_second_work(&tree, &texts).await;
-    tree.at(5).await;
-    assert_eq!(tree.driver.probe().alive, 50);
+    tree.advance_to(5).await;
+    assert_eq!(tree.driver.probe().alive_count, 50);
     tree.end().await;
 }
 
@@ -118,7 +121,7 @@ async fn the_twelfth_request_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_freed_queue_place_can_be_used() {
-    let tree = TestTree::tuned(|spec| spec.limits.capacity.waiting = 1).await;
+    let tree = TestTree::tuned(|spec| spec.limits.capacity.max_waiting = 1).await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
     tree.submit("a").await.unwrap();
     let waiting = tree.submit("b").await.unwrap();
@@ -131,12 +134,12 @@ async fn a_freed_queue_place_can_be_used() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_without_a_queue_accepts_work_for_free_slots_only() {
-    let tree = TestTree::tuned(|spec| spec.limits.capacity.waiting = 0).await;
+    let tree = TestTree::tuned(|spec| spec.limits.capacity.max_waiting = 0).await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
     tree.submit("a").await.unwrap();
-    tree.at(5).await;
+    tree.advance_to(5).await;
     let refused = tree.submit("b").await;
-    tree.at(15).await;
+    tree.advance_to(15).await;
     let accepted = tree.submit("b").await.map(drop);
     assert_eq!((refused, accepted), (Err(Code::QueueFull), Ok(())));
     tree.end().await;
@@ -149,7 +152,7 @@ async fn a_queue_timeout_fails_the_request_and_frees_its_place() {
     tree.script("a", [ScriptedAttempt::ok(100)]);
     let mut ids = Vec::new();
     for (second, text) in [(0, "a"), (10, "b"), (20, "c"), (50, "d")] {
-        tree.at(second).await;
+        tree.advance_to(second).await;
         ids.push(tree.submit(text).await.unwrap());
     }
     let mut ends = Vec::new();
@@ -169,9 +172,9 @@ async fn each_queued_request_times_out_to_the_second() {
         TestTree::tuned(|spec| spec.limits.capacity.queue_timeout = Duration::from_secs(60)).await;
     tree.script("a", [ScriptedAttempt::ok(290)]);
     tree.submit("a").await.unwrap();
-    tree.at(10).await;
+    tree.advance_to(10).await;
     let first = tree.submit("b").await.unwrap();
-    tree.at(30).await;
+    tree.advance_to(30).await;
     let second = tree.submit("c").await.unwrap();
     let first = format!("{} at {}", tree.wait(first).await, tree.second());
     let second = format!("{} at {}", tree.wait(second).await, tree.second());
@@ -202,13 +205,13 @@ async fn the_same_message_is_the_same_execution() {
     let end = tree.wait(id).await;
     let after_the_end = tree.submit_as(DEFAULT_AGENT, "message", "text").await;
     assert_eq!((first, in_flight, after_the_end), (false, Ok((id, true)), Ok((id, true))));
-    assert_eq!((end.as_str(), tree.driver.probe().started), ("completed", vec!["text#1@0".into()]));
+    assert_eq!((end.as_str(), tree.driver.probe().starts), ("completed", vec!["text#1@0".into()]));
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_duplicate_takes_no_queue_place_and_gets_the_answer() {
-    let tree = TestTree::tuned(|spec| spec.limits.capacity.waiting = 2).await;
+    let tree = TestTree::tuned(|spec| spec.limits.capacity.max_waiting = 2).await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
     tree.submit("a").await.unwrap();
     let (id, _) = tree.submit_as(DEFAULT_AGENT, "message", "b").await.unwrap();
@@ -228,7 +231,7 @@ async fn simultaneous_duplicates_are_one_execution() {
     let id = answers[1].unwrap().0;
     assert_eq!(answers, [Ok((id, true)), Ok((id, false))]);
     assert_eq!(tree.wait(id).await, "completed");
-    assert_eq!(tree.driver.probe().started, ["text#1@2"]);
+    assert_eq!(tree.driver.probe().starts, ["text#1@2"]);
     tree.end().await;
 }
 
@@ -245,12 +248,12 @@ async fn the_same_message_with_another_body_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_cannot_be_recorded_frees_its_place() {
-    let tree = TestTree::tuned(|spec| spec.limits.capacity.waiting = 0).await;
+    let tree = TestTree::tuned(|spec| spec.limits.capacity.max_waiting = 0).await;
     tree.faults.fail(GatedCall::Accept, 1);
     let refused = tree.run("a").await;
     let next = tree.run("b").await;
     assert_eq!([refused, next], ["refused: ledger-unavailable at 0", "completed at 0"]);
-    assert_eq!(tree.driver.probe().started, ["b#1@0"]);
+    assert_eq!(tree.driver.probe().starts, ["b#1@0"]);
     tree.end().await;
 }
 

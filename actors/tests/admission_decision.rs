@@ -27,8 +27,8 @@ enum ExpectedState {
 /// Model that knows the rules and panics when one is broken.
 struct QueueModel {
     queue: AdmissionQueue,
-    capacity: usize,
-    depth: usize,
+    max_running: usize,
+    max_waiting: usize,
     states: BTreeMap<ExecutionId, ExpectedState>,
     recorded: BTreeSet<ExecutionId>,
     /// Those who wait for the result of an equal request, and those who ever did: they may be
@@ -43,18 +43,18 @@ struct QueueModel {
     is_account_blocked: bool,
     probe: Option<ExecutionId>,
     /// How many waited and ran before the present event.
-    before: (usize, usize),
+    counts_before: (usize, usize),
     /// The order in which they came, and in which they began.
     arrived: Vec<ExecutionId>,
     started: Vec<ExecutionId>,
 }
 
 impl QueueModel {
-    fn new(capacity: u32, depth: u32) -> Self {
+    fn new(max_running: u32, max_waiting: u32) -> Self {
         Self {
-            queue: AdmissionQueue::new(Some(capacity), depth),
-            capacity: capacity as usize,
-            depth: depth as usize,
+            queue: AdmissionQueue::new(Some(max_running), max_waiting),
+            max_running: max_running as usize,
+            max_waiting: max_waiting as usize,
             states: BTreeMap::new(),
             recorded: BTreeSet::new(),
             coalesced: BTreeSet::new(),
@@ -63,7 +63,7 @@ impl QueueModel {
             is_suspended: false,
             is_account_blocked: false,
             probe: None,
-            before: (0, 0),
+            counts_before: (0, 0),
             arrived: Vec::new(),
             started: Vec::new(),
         }
@@ -95,9 +95,9 @@ impl QueueModel {
                 self.ever_coalesced.insert(id); // It has begun before, and may be overtaken by nobody's fault.
                 self.recovered += 1;
             }
-            AdmissionEvent::Resized { capacity, depth } => {
-                self.capacity = capacity.unwrap() as usize;
-                self.depth = depth as usize;
+            AdmissionEvent::Resized { max_running, max_waiting } => {
+                self.max_running = max_running.unwrap() as usize;
+                self.max_waiting = max_waiting as usize;
             }
             AdmissionEvent::Recorded(_)
             | AdmissionEvent::Coalesced(_)
@@ -105,7 +105,7 @@ impl QueueModel {
             | AdmissionEvent::Duplicate(..) => {}
         }
         self.track_recorded(event);
-        self.before =
+        self.counts_before =
             (self.in_state(ExpectedState::Waits).len(), self.in_state(ExpectedState::Runs).len());
         let was_full = self.is_full_without(event);
         let (queue, effects) = step(std::mem::take(&mut self.queue), event);
@@ -123,7 +123,7 @@ impl QueueModel {
             AdmissionEvent::Recorded(id) => _ = self.recorded.insert(id),
             AdmissionEvent::Coalesced(id) => {
                 self.recorded.insert(id);
-                if self.coalesced.len() < self.depth {
+                if self.coalesced.len() < self.max_waiting {
                     self.coalesced.insert(id);
                     self.ever_coalesced.insert(id);
                 }
@@ -157,10 +157,10 @@ impl QueueModel {
         let free = if self.is_suspended || self.is_account_blocked {
             0
         } else {
-            self.capacity.saturating_sub(running)
+            self.max_running.saturating_sub(running)
         };
         let coalesced = self.coalesced.len();
-        waiting_before - coalesced >= free && waiting_before - free >= self.depth
+        waiting_before - coalesced >= free && waiting_before - free >= self.max_waiting
     }
 
     fn apply_effect(&mut self, effect: AdmissionEffect, was_full: bool) {
@@ -200,11 +200,11 @@ impl QueueModel {
         let (waiting, running) =
             (self.in_state(ExpectedState::Waits), self.in_state(ExpectedState::Runs));
         // Where there is less room than there was, those who are in stay.
-        let (waiting_before, running_before) = self.before;
-        assert!(running.len() <= self.capacity.max(running_before), "more run than may");
-        let free = self.capacity.saturating_sub(running.len());
-        let max_waiting = free + self.depth + self.recovered;
-        assert!(waiting.len() <= max_waiting.max(waiting_before), "more wait than may");
+        let (waiting_before, running_before) = self.counts_before;
+        assert!(running.len() <= self.max_running.max(running_before), "more run than may");
+        let free = self.max_running.saturating_sub(running.len());
+        let allowed = free + self.max_waiting + self.recovered;
+        assert!(waiting.len() <= allowed.max(waiting_before), "more wait than may");
         assert_eq!(self.queue.waiting().collect::<Vec<_>>(), waiting, "somebody is lost");
         assert_eq!(
             self.queue.running().iter().copied().collect::<BTreeSet<_>>(),
@@ -226,12 +226,12 @@ proptest! {
     /// records come and all who run end: nobody is left.
     #[test]
     fn the_queue_is_fair_and_loses_no_request(
-        capacity in 1u32..4,
-        depth in 0u32..5,
+        max_running in 1u32..4,
+        max_waiting in 0u32..5,
         recovered in 0usize..6,
         events in proptest::collection::vec((0usize..16, any::<prop::sample::Index>()), 0..80),
     ) {
-        let mut model = QueueModel::new(capacity, depth);
+        let mut model = QueueModel::new(max_running, max_waiting);
         let mut next = 0;
         for _ in 0..recovered {
             next += 1;
@@ -256,12 +256,12 @@ proptest! {
                 8 => Some(AdmissionEvent::Unsuspended),
                 9 => {
                     let below = |end: usize| u32::try_from(index.index(end)).unwrap();
-                    let (capacity, depth) = (1 + below(4), below(7));
-                    Some(AdmissionEvent::Resized { capacity: Some(capacity), depth })
+                    let (max_running, max_waiting) = (1 + below(4), below(7));
+                    Some(AdmissionEvent::Resized { max_running: Some(max_running), max_waiting })
                 }
                 10 => Some(AdmissionEvent::AccountBlocked),
                 11 => Some(AdmissionEvent::AccountUnblocked),
-                12 => model.queue.next().map(AdmissionEvent::ProbeRequested),
+                12 => model.queue.next_to_start().map(AdmissionEvent::ProbeRequested),
                 13 => pick(&running).map(AdmissionEvent::Deferred),
                 14 => pick(&deferred).map(AdmissionEvent::DeferralEnded),
                 _ => pick(&running).map(AdmissionEvent::Ended),
@@ -270,21 +270,21 @@ proptest! {
                 model.apply(event);
             }
         }
-        for one in model.arrived.clone() {
-            if model.states.get(&one) == Some(&ExpectedState::Waits) && !model.recorded.contains(&one) {
-                model.apply(AdmissionEvent::Recorded(one));
+        for id in model.arrived.clone() {
+            if model.states.get(&id) == Some(&ExpectedState::Waits) && !model.recorded.contains(&id) {
+                model.apply(AdmissionEvent::Recorded(id));
             }
         }
         model.apply(AdmissionEvent::Unsuspended);
         model.apply(AdmissionEvent::AccountUnblocked);
-        for one in model.in_state(ExpectedState::Deferred) {
-            model.apply(AdmissionEvent::DeferralEnded(one));
+        for id in model.in_state(ExpectedState::Deferred) {
+            model.apply(AdmissionEvent::DeferralEnded(id));
         }
-        for one in model.coalesced.clone() {
-            model.apply(AdmissionEvent::CoalescingEnded(one));
+        for id in model.coalesced.clone() {
+            model.apply(AdmissionEvent::CoalescingEnded(id));
         }
-        while let Some(one) = model.in_state(ExpectedState::Runs).first() {
-            model.apply(AdmissionEvent::Ended(*one));
+        while let Some(id) = model.in_state(ExpectedState::Runs).first() {
+            model.apply(AdmissionEvent::Ended(*id));
         }
         prop_assert_eq!(model.in_state(ExpectedState::Waits), []);
     }
@@ -334,7 +334,7 @@ fn a_request_that_is_not_coalesced_waits_for_its_record() {
 #[test]
 fn a_deferred_request_holds_no_slot_and_resumes_first() {
     let mut queue = AdmissionQueue::new(Some(1), 1);
-    let mut seen = Vec::new();
+    let mut run_effects = Vec::new();
     for event in [
         AdmissionEvent::Arrived(id(1)),
         AdmissionEvent::Recorded(id(1)),
@@ -348,8 +348,9 @@ fn a_deferred_request_holds_no_slot_and_resumes_first() {
     ] {
         let effects;
         (queue, effects) = step(queue, event);
-        seen.extend(effects.into_iter().filter(|effect| matches!(effect, AdmissionEffect::Run(_))));
+        run_effects
+            .extend(effects.into_iter().filter(|effect| matches!(effect, AdmissionEffect::Run(_))));
     }
-    assert_eq!(seen, [1, 2, 1].map(|number| AdmissionEffect::Run(id(number))));
+    assert_eq!(run_effects, [1, 2, 1].map(|number| AdmissionEffect::Run(id(number))));
     assert_eq!(queue.waiting().collect::<Vec<_>>(), [id(3)]);
 }

@@ -71,7 +71,7 @@ async fn held_back_output_is_recorded_when_the_work_ends() {
         [ScriptedAttempt::ok(5).with_artifacts([piece("log", "one\ntwo", false, false)])],
     );
     let id = tree.submit("work").await.unwrap();
-    tree.at(4).await;
+    tree.advance_to(4).await;
     assert_eq!(artifact_events(&tree, id).await, [artifact_event("log", "one\n", false)]);
     assert_eq!(tree.wait(id).await, "completed");
     assert_eq!(

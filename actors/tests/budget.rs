@@ -42,8 +42,9 @@ async fn a_run_that_exceeds_its_budget_is_stopped() {
 #[tokio::test(start_paused = true)]
 async fn attempts_add_up_and_cumulative_usage_counts_once() {
     let tree = TestTree::tuned(with_run_limit(BudgetMeasure::Tokens, 100)).await;
-    let fails = ScriptedAttempt::fail(1, Code::TransientFailure).with_usage([(60, 0, false)]);
-    tree.script("a", [fails, ScriptedAttempt::ok(1).with_usage([(41, 0, false)])]);
+    let failing_attempt =
+        ScriptedAttempt::fail(1, Code::TransientFailure).with_usage([(60, 0, false)]);
+    tree.script("a", [failing_attempt, ScriptedAttempt::ok(1).with_usage([(41, 0, false)])]);
     assert_eq!(tree.run("a").await, "failed: budget-exceeded at 2");
     let cumulative = [(30, 5, true), (60, 10, true), (80, 20, true)];
     tree.script("b", [ScriptedAttempt::ok(1).with_usage(cumulative)]);
@@ -60,7 +61,7 @@ async fn a_deferred_run_resumes_with_its_remaining_budget() {
         .with_usage([(60, 0, false)]);
     tree.script("a", [quota_failure, ScriptedAttempt::ok(1).with_usage([(41, 0, false)])]);
     let id = tree.submit("a").await.unwrap();
-    tree.at(10).await;
+    tree.advance_to(10).await;
     tree.restart().await;
     assert_eq!(tree.wait(id).await, "failed: budget-exceeded");
     tree.end().await;
@@ -91,9 +92,9 @@ async fn a_spent_day_refuses_requests_until_the_next_day() {
     let budget = tree.agent(DEFAULT_AGENT).await.budget.unwrap();
     assert_eq!((budget.bounds[0].remaining, budget.day.to_string().as_str()), (0, "2027-01-15"));
     assert_eq!(budget.renews.to_rfc3339(), "2027-01-15T11:00:00+00:00");
-    tree.at(3 * 3600 - 1).await;
+    tree.advance_to(3 * 3600 - 1).await;
     assert_eq!(tree.submit("b").await, Err(Code::BudgetExceeded));
-    tree.at(3 * 3600).await;
+    tree.advance_to(3 * 3600).await;
     assert_eq!(tree.run("b").await, "completed at 10800");
     tree.end().await;
 }
@@ -111,13 +112,13 @@ async fn a_budget_alert_lasts_until_midnight_and_over_a_restart() {
     assert_eq!(tree.run("a").await, "completed at 1");
     assert_eq!(alerts(&tree).await, [""; 0]);
     tree.submit("b").await.unwrap();
-    tree.at(5).await;
+    tree.advance_to(5).await;
     assert_eq!(alerts(&tree).await, ["budget-nearly-spent 81"]);
     tree.restart().await;
     assert_eq!(alerts(&tree).await, ["budget-nearly-spent 81"]);
-    tree.at(16 * 3600 - 1).await;
+    tree.advance_to(16 * 3600 - 1).await;
     assert_eq!(alerts(&tree).await, ["budget-nearly-spent 81"]);
-    tree.at(16 * 3600 + 10).await;
+    tree.advance_to(16 * 3600 + 10).await;
     assert_eq!(alerts(&tree).await, [""; 0]);
     tree.end().await;
 }
@@ -127,7 +128,7 @@ async fn queued_requests_fail_when_the_daily_budget_is_spent() {
     let tree = TestTree::tuned(with_daily_limit(BudgetMeasure::Tokens, 100)).await;
     tree.script("a", [ScriptedAttempt::ok(5).with_usage([(100, 0, false)])]);
     let first = tree.submit("a").await.unwrap();
-    tree.at(1).await;
+    tree.advance_to(1).await;
     assert_eq!(tree.submit("b").await, Err(Code::BudgetExceeded));
     assert_eq!(tree.wait(first).await, "completed");
     let tree = {
@@ -136,10 +137,10 @@ async fn queued_requests_fail_when_the_daily_budget_is_spent() {
     };
     tree.script("a", [ScriptedAttempt::ok(5).with_start_delay(2).with_usage([(100, 0, false)])]);
     let first = tree.submit("a").await.unwrap();
-    let waits = tree.submit("b").await.unwrap();
+    let waiting = tree.submit("b").await.unwrap();
     assert_eq!(tree.wait(first).await, "completed");
-    assert_eq!(tree.wait(waits).await, "failed: budget-exceeded");
-    assert_eq!(tree.driver.probe().started, ["a#1@0"]);
+    assert_eq!(tree.wait(waiting).await, "failed: budget-exceeded");
+    assert_eq!(tree.driver.probe().starts, ["a#1@0"]);
     tree.end().await;
 }
 
@@ -153,7 +154,7 @@ async fn spent_budget_survives_a_restart_and_a_crash() {
         Charge { input_tokens: 70, output_tokens: 7, wall_ms: 60_000, ..Charge::default() };
     assert_eq!(spent(&tree).await, expected);
     tree.crash_agent(DEFAULT_AGENT).await;
-    tree.at(70).await;
+    tree.advance_to(70).await;
     assert_eq!(spent(&tree).await, expected);
     tree.script("b", [ScriptedAttempt::ok(40)]);
     assert_eq!(tree.run("b").await, "completed at 110");
@@ -166,7 +167,7 @@ async fn resumed_work_is_not_charged_twice() {
     let mut tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::ok(60).with_usage([(70, 7, false), (3, 3, false)])]);
     let id = tree.submit("a").await.unwrap();
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.driver.hold(id);
     tree.restart().await;
     assert_eq!(tree.wait(id).await, "completed");

@@ -15,7 +15,7 @@ async fn deadlines_and_queue_order_survive_clock_jumps() {
         tree.script("a", [ScriptedAttempt::ok(200)]);
         tree.script("b", [ScriptedAttempt::ok(9_999)]);
         let (a, b) = (tree.submit("a").await.unwrap(), tree.submit("b").await.unwrap());
-        tree.at(5).await;
+        tree.advance_to(5).await;
         tree.clock.jump(seconds);
         let c = tree.submit("c").await.unwrap();
         let ends = [tree.wait(a).await, tree.wait(b).await];
@@ -55,7 +55,7 @@ async fn retry_pauses_are_kept_when_the_clock_jumps() {
         tree.clock.jump(seconds);
         assert_eq!(tree.wait(id).await, "completed", "{seconds}");
         // Deadlines, retries and queue positions follow a clock that does not jump
-        assert_eq!(tree.driver.probe().started, ["a#1@0", "a#2@1", "a#3@3"]);
+        assert_eq!(tree.driver.probe().starts, ["a#1@0", "a#2@1", "a#3@3"]);
         tree.end().await;
     }
 }
@@ -66,7 +66,7 @@ async fn a_resumed_run_time_follows_the_process_not_the_clock() {
         let mut tree = TestTree::new().await;
         tree.script("a", [ScriptedAttempt::ok(9_999)]);
         let id = tree.submit("a").await.unwrap();
-        tree.at(5).await;
+        tree.advance_to(5).await;
         tree.driver.hold_with_run_time(id, Duration::from_secs(5));
         tree.kill().await;
         tree.clock.jump(seconds);

@@ -12,8 +12,8 @@ use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree};
 async fn test_tree() -> TestTree {
     TestTree::tuned(|spec| {
         spec.dedup_window = Some(Duration::from_secs(60));
-        spec.limits.capacity.running = NonZeroU32::new(2);
-        spec.limits.capacity.waiting = 3;
+        spec.limits.capacity.max_running = NonZeroU32::new(2);
+        spec.limits.capacity.max_waiting = 3;
     })
     .await
 }
@@ -42,8 +42,8 @@ async fn equal_requests_in_progress_run_once() {
     assert_eq!(positions, [(second, 1, QueueReason::DuplicateInProgress)]);
     assert_eq!(outcomes(&tree, &[first, second]).await, ["completed green", "completed green"]);
     assert_eq!(outcomes(&tree, &[other]).await, ["completed "]);
-    assert_eq!(tree.driver.probe().started, ["tea#1@0", "coffee#1@0"]);
-    assert_eq!((tree.path(second).await.as_str(), tree.second()), (COMPLETED_STATES, 10));
+    assert_eq!(tree.driver.probe().starts, ["tea#1@0", "coffee#1@0"]);
+    assert_eq!((tree.states(second).await.as_str(), tree.second()), (COMPLETED_STATES, 10));
     tree.end().await;
 }
 
@@ -53,11 +53,11 @@ async fn the_coalescing_window_starts_with_the_first_request() {
     tree.script("tea", [ScriptedAttempt::ok(5).with_answer("green")]);
     let mut ids = vec![tree.submit("tea").await.unwrap()];
     for second in [40, 59, 70] {
-        tree.at(second).await;
+        tree.advance_to(second).await;
         ids.push(tree.submit("tea").await.unwrap());
     }
     assert_eq!(outcomes(&tree, &ids).await, ["completed green"; 4]);
-    assert_eq!(tree.driver.probe().started, ["tea#1@0", "tea#1@70"]);
+    assert_eq!(tree.driver.probe().starts, ["tea#1@0", "tea#1@70"]);
     tree.end().await;
 }
 
@@ -68,7 +68,7 @@ async fn failed_and_cancelled_results_are_not_shared() {
     let [first, second] = [tree.submit("tea").await.unwrap(), tree.submit("tea").await.unwrap()];
     let failed = ["failed: agent-exit ", "failed: agent-exit "];
     assert_eq!(outcomes(&tree, &[first, second]).await, failed);
-    assert_eq!(tree.driver.probe().started, ["tea#1@0", "tea#1@5"]);
+    assert_eq!(tree.driver.probe().starts, ["tea#1@0", "tea#1@5"]);
 
     tree.script("coffee", [ScriptedAttempt::ok(10).with_answer("black")]);
     let first = tree.submit("coffee").await.unwrap();
@@ -76,7 +76,7 @@ async fn failed_and_cancelled_results_are_not_shared() {
     tree.cancel(first).await.unwrap();
     let ended = outcomes(&tree, &[first, second]).await;
     assert_eq!(ended, ["cancelled: execution-cancelled black", "completed black"]);
-    assert_eq!(tree.driver.probe().started[2..], ["coffee#1@10", "coffee#1@10"]);
+    assert_eq!(tree.driver.probe().starts[2..], ["coffee#1@10", "coffee#1@10"]);
     tree.end().await;
 }
 
@@ -105,13 +105,13 @@ async fn coalesced_requests_hold_no_slot_and_are_bounded() {
     }
     // Three wait, the slot that is left is free for others.
     let other = tree.submit("coffee").await.unwrap();
-    tree.at(2).await;
+    tree.advance_to(2).await;
     assert_eq!(tree.end_of(other).await, "completed");
     // A fifth finds the queue full of them, and does its own work in the free slot.
     let fifth = tree.submit("tea").await.unwrap();
     ids.push(fifth);
     assert_eq!(outcomes(&tree, &ids).await, ["completed green"; 5]);
-    assert_eq!(tree.driver.probe().started, ["tea#1@0", "coffee#1@0", "tea#1@2"]);
+    assert_eq!(tree.driver.probe().starts, ["tea#1@0", "coffee#1@0", "tea#1@2"]);
     tree.end().await;
 }
 
@@ -121,21 +121,21 @@ async fn a_coalesced_request_runs_itself_when_its_source_is_lost() {
     tree.script("tea", [ScriptedAttempt::ok(10).with_answer("green")]);
     let first = tree.submit("tea").await.unwrap();
     let second = tree.submit("tea").await.unwrap();
-    tree.at(3).await;
+    tree.advance_to(3).await;
     tree.restart().await;
     let ended = outcomes(&tree, &[first, second]).await;
     assert_eq!(ended, ["failed: interrupted green", "completed green"]);
-    assert_eq!(tree.driver.probe().started, ["tea#1@0", "tea#1@3"]);
+    assert_eq!(tree.driver.probe().starts, ["tea#1@0", "tea#1@3"]);
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn equal_requests_run_separately_by_default() {
-    let tree = TestTree::tuned(|spec| spec.limits.capacity.running = NonZeroU32::new(2)).await;
+    let tree = TestTree::tuned(|spec| spec.limits.capacity.max_running = NonZeroU32::new(2)).await;
     tree.script("tea", [ScriptedAttempt::ok(10).with_answer("green")]);
     let [first, second] = [tree.submit("tea").await.unwrap(), tree.submit("tea").await.unwrap()];
     assert_eq!(outcomes(&tree, &[first, second]).await, ["completed green"; 2]);
-    assert_eq!(tree.driver.probe().started, ["tea#1@0", "tea#1@0"]);
+    assert_eq!(tree.driver.probe().starts, ["tea#1@0", "tea#1@0"]);
     tree.end().await;
 }
 
@@ -143,15 +143,15 @@ async fn equal_requests_run_separately_by_default() {
 async fn an_available_result_is_shared_though_the_queue_is_full() {
     let tree = TestTree::tuned(|spec| {
         spec.dedup_window = Some(Duration::from_secs(60));
-        spec.limits.capacity.waiting = 0;
+        spec.limits.capacity.max_waiting = 0;
     })
     .await;
     tree.script("tea", [ScriptedAttempt::ok(5).with_answer("green")]);
     let first = tree.submit("tea").await.unwrap();
     assert_eq!(tree.submit("tea").await, Err(Code::QueueFull));
-    tree.at(6).await;
+    tree.advance_to(6).await;
     let second = tree.submit("tea").await.unwrap();
     assert_eq!(outcomes(&tree, &[first, second]).await, ["completed green"; 2]);
-    assert_eq!(tree.driver.probe().started, ["tea#1@0"]);
+    assert_eq!(tree.driver.probe().starts, ["tea#1@0"]);
     tree.end().await;
 }

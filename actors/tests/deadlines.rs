@@ -105,8 +105,9 @@ async fn output_does_not_extend_the_run_deadline() {
 async fn a_warning_of_an_earlier_attempt_does_not_reach_the_next() {
     let tree =
         TestTree::tuned(|spec| spec.limits.deadlines.idle = Some(Duration::from_secs(60))).await;
-    let fails = ScriptedAttempt::fail(40, algonius_actors::model::code::Code::TransientFailure);
-    tree.script("work", [fails, ScriptedAttempt::ok(45)]);
+    let failing_attempt =
+        ScriptedAttempt::fail(40, algonius_actors::model::code::Code::TransientFailure);
+    tree.script("work", [failing_attempt, ScriptedAttempt::ok(45)]);
     assert_eq!(tree.run("work").await, "completed at 86");
     let id = tree.agent("worker").await.work.last_execution.unwrap().id;
     let events = tree.ledger.events(id, 0).await.unwrap();

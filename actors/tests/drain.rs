@@ -11,10 +11,10 @@ async fn running_work_may_finish_within_the_drain_deadline() {
     let mut tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::ok(20)]);
     let id = tree.submit("a").await.unwrap();
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.stop(30).await;
     assert_eq!((tree.end_of(id).await.as_str(), tree.second()), ("completed", 20));
-    assert_eq!(tree.path(id).await, "idle starting running completed cleanup idle");
+    assert_eq!(tree.states(id).await, "idle starting running completed cleanup idle");
     tree.end().await;
 }
 
@@ -23,7 +23,7 @@ async fn running_work_is_cancelled_at_the_drain_deadline() {
     let mut tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::ok(200).with_stop_delay(3)]);
     let id = tree.submit("a").await.unwrap();
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.stop(30).await;
     assert_eq!(
         (tree.end_of(id).await.as_str(), tree.second()),
@@ -48,16 +48,16 @@ async fn queued_work_survives_a_stop_and_runs_after_the_restart() {
         tree.script(text, [ScriptedAttempt::ok(10)]);
         ids.push(tree.submit(text).await.unwrap());
     }
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.stop(30).await;
     let mut stopped = Vec::new();
     for id in &ids {
         stopped.push(tree.end_of(*id).await);
     }
     tree.start().await;
-    tree.at(100).await;
+    tree.advance_to(100).await;
     assert_eq!(stopped, ["completed", "unfinished", "unfinished"]);
-    assert_eq!(tree.driver.probe().started, ["a#1@0", "b#1@10", "c#1@20"]);
+    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@10", "c#1@20"]);
     tree.end().await;
 }
 
@@ -68,7 +68,7 @@ async fn a_stopping_service_accepts_no_request() {
     tree.submit("a").await.unwrap();
     let stopping = tree.stop_future(30);
     let late_requests = async {
-        tree.at(5).await;
+        tree.advance_to(5).await;
         [tree.submit("b").await, tree.submit_to("stranger", "b").await]
     };
     let (refused, ()) = tokio::join!(late_requests, stopping);
@@ -83,7 +83,7 @@ async fn a_stopping_service_is_shown_as_draining() {
     tree.submit("a").await.unwrap();
     let stopping = tree.stop_future(30);
     let health_request = async {
-        tree.at(5).await;
+        tree.advance_to(5).await;
         tree.agent(DEFAULT_AGENT).await.health
     };
     assert_eq!(tokio::join!(health_request, stopping).0, Health::Draining);
@@ -96,7 +96,7 @@ async fn waiters_for_queued_work_are_released_at_the_stop() {
     tree.script("a", [ScriptedAttempt::ok(20)]);
     let running = tree.submit("a").await.unwrap();
     let queued = tree.submit("b").await.unwrap();
-    tree.at(5).await;
+    tree.advance_to(5).await;
     let stopping = tree.stop_future(30);
     let wait = async |id| format!("{} at {}", tree.wait(id).await, tree.second());
     let (running, queued, ()) = tokio::join!(wait(running), wait(queued), stopping);
@@ -112,7 +112,7 @@ async fn queued_work_can_be_cancelled_while_the_service_stops() {
     let queued = tree.submit("b").await.unwrap();
     let stopping = tree.stop_future(30);
     let cancellation = async {
-        tree.at(5).await;
+        tree.advance_to(5).await;
         tree.cancel(queued).await
     };
     let (cancelled, ()) = tokio::join!(cancellation, stopping);
@@ -132,7 +132,7 @@ async fn a_request_being_recorded_is_answered_during_the_stop() {
     let stopping = tree.stop_future(30);
     let submitted = async { tree.submit("a").await };
     let (submitted, ()) = tokio::join!(submitted, async {
-        tree.at(1).await;
+        tree.advance_to(1).await;
         stopping.await;
     });
     let id = submitted.unwrap();
@@ -151,16 +151,16 @@ async fn a_crashed_agent_starts_no_work_while_the_service_stops() {
     tree.script("a", [ScriptedAttempt::ok(20)]);
     let running = tree.submit("a").await.unwrap();
     tree.submit("b").await.unwrap();
-    tree.at(3).await;
+    tree.advance_to(3).await;
     let queued = tree.submit("c").await.unwrap();
     let stopping = tree.stop_future(30);
     let crash = async {
-        tree.at(11).await;
+        tree.advance_to(11).await;
         tree.clock.panic_at_reading(9); // Eight readings are of the actor that ends it.
     };
     tokio::join!(crash, stopping);
     let ends = [tree.end_of(running).await, tree.end_of(queued).await];
     assert_eq!(ends, ["failed: interrupted", "unfinished"]);
-    assert_eq!(tree.driver.probe().started, ["a#1@0"]);
+    assert_eq!(tree.driver.probe().starts, ["a#1@0"]);
     tree.end().await;
 }

@@ -52,10 +52,10 @@ fn words() -> impl Strategy<Value = Vec<&'static str>> {
 fn released(text: &str, size: usize, releases: &[bool]) -> String {
     let mut stream = EarlyRedactionStream::new(Arc::clone(&REDACTOR));
     let mut released = String::new();
-    let mut times = releases.iter().cycle();
+    let mut release_flags = releases.iter().cycle();
     for piece in text.as_bytes().chunks(size) {
         stream.push_to(piece, &mut released);
-        if *times.next().unwrap() {
+        if *release_flags.next().unwrap() {
             released.push_str(&stream.release());
         }
     }

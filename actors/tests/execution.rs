@@ -22,9 +22,9 @@ async fn run_tuned(
     tree.script("work", attempts);
     let id = tree.submit("work").await.unwrap();
     let end = format!("{} at {}", tree.wait(id).await, tree.second());
-    tree.at(10_000).await;
+    tree.advance_to(10_000).await;
     assert_eq!(tree.ledger.settle_calls(id).await, 1, "it is settled once");
-    let path = tree.path(id).await;
+    let path = tree.states(id).await;
     tree.end().await;
     [end, path]
 }
@@ -37,11 +37,11 @@ async fn cancelled_at(
     let tree = TestTree::new().await;
     tree.script("work", attempts);
     let id = tree.submit("work").await.unwrap();
-    tree.at(second).await;
+    tree.advance_to(second).await;
     tree.cancel(id).await.unwrap();
     let end = format!("{} at {}", tree.wait(id).await, tree.second());
-    tree.at(10_000).await;
-    let path = tree.path(id).await;
+    tree.advance_to(10_000).await;
+    let path = tree.states(id).await;
     tree.end().await;
     [end, path]
 }
@@ -60,7 +60,7 @@ async fn an_answer_is_stored_and_its_events_are_numbered() {
     tree.script("work", [ScriptedAttempt::ok(1).with_answer("forty-two")]);
     let id = tree.submit("work").await.unwrap();
     tree.wait(id).await;
-    tree.at(60).await;
+    tree.advance_to(60).await;
     let events = tree.ledger.events(id, 0).await.unwrap();
     let numbers: Vec<_> = events.iter().map(|event| event.number).collect();
     assert_eq!((tree.answer(id).await.as_str(), numbers), ("forty-two", (1..=8).collect()));
@@ -138,10 +138,11 @@ async fn the_next_attempt_waits_until_the_last_one_is_cleaned() {
 
 #[tokio::test(start_paused = true)]
 async fn a_writing_agent_is_not_retried_after_it_got_its_input() {
-    let writes = |spec: &mut AgentSpec| spec.access = Access::ReadWrite;
-    let with_input = run_tuned(writes, [ScriptedAttempt::fail(1, TRANSIENT_FAILURE)]).await;
+    let make_read_write = |spec: &mut AgentSpec| spec.access = Access::ReadWrite;
+    let with_input =
+        run_tuned(make_read_write, [ScriptedAttempt::fail(1, TRANSIENT_FAILURE)]).await;
     let without_input = run_tuned(
-        writes,
+        make_read_write,
         [ScriptedAttempt::failing_to_start(Code::NoResources), ScriptedAttempt::ok(0)],
     )
     .await;
@@ -260,9 +261,9 @@ async fn a_second_cancellation_changes_nothing() {
     let tree = TestTree::new().await;
     tree.script("work", [ScriptedAttempt::ok(9).with_stop_delay(3)]);
     let id = tree.submit("work").await.unwrap();
-    tree.at(2).await;
+    tree.advance_to(2).await;
     tree.cancel(id).await.unwrap();
-    tree.at(4).await;
+    tree.advance_to(4).await;
     tree.cancel(id).await.unwrap();
     assert_eq!(
         (tree.wait(id).await.as_str(), tree.second()),
@@ -277,12 +278,12 @@ async fn a_queued_execution_is_cancelled_and_never_begins() {
     tree.script("first", [ScriptedAttempt::ok(100)]);
     tree.submit("first").await.unwrap();
     let id = tree.submit("second").await.unwrap();
-    tree.at(7).await;
+    tree.advance_to(7).await;
     tree.cancel(id).await.unwrap();
     let end = format!("{} at {}", tree.wait(id).await, tree.second());
-    tree.at(200).await;
-    let path = tree.path(id).await;
-    let observed = [end, path, tree.driver.probe().started.join(" ")];
+    tree.advance_to(200).await;
+    let path = tree.states(id).await;
+    let observed = [end, path, tree.driver.probe().starts.join(" ")];
     assert_eq!(
         observed,
         ["cancelled: execution-cancelled at 7", "idle cancelled cleanup idle", "first#1@0"]
@@ -295,11 +296,11 @@ async fn a_claiming_execution_is_cancelled_and_never_begins() {
     let tree = TestTree::new().await;
     tree.faults.delay_next(GatedCall::Claim, [10]);
     let id = tree.submit("work").await.unwrap();
-    tree.at(7).await;
+    tree.advance_to(7).await;
     tree.cancel(id).await.unwrap();
     let end = format!("{} at {}", tree.wait(id).await, tree.second());
-    tree.at(200).await;
-    let observed = [end, tree.path(id).await, tree.driver.probe().started.join(" ")];
+    tree.advance_to(200).await;
+    let observed = [end, tree.states(id).await, tree.driver.probe().starts.join(" ")];
     assert_eq!(
         observed,
         ["cancelled: execution-cancelled at 10", "idle starting cancelled cleanup idle", ""]
@@ -322,9 +323,9 @@ async fn a_failed_claim_ends_the_execution() {
     tree.faults.fail(GatedCall::Claim, 1);
     let id = tree.submit("work").await.unwrap();
     let end = tree.wait(id).await;
-    tree.at(60).await;
+    tree.advance_to(60).await;
     assert_eq!(
-        [end, tree.path(id).await],
+        [end, tree.states(id).await],
         ["failed: ledger-unavailable", "idle failed cleanup idle"]
     );
     tree.end().await;
@@ -347,7 +348,7 @@ async fn the_pid_of_the_running_attempt_is_shown() {
     tree.submit("work").await.unwrap();
     let mut pids = Vec::new();
     for (second, phase) in [(5, "first"), (10, "between"), (15, "second")] {
-        tree.at(second).await;
+        tree.advance_to(second).await;
         // Past the instant at which the act ends; virtual time, nothing waits.
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
         let running = tree.agent("worker").await.work.running;

@@ -31,24 +31,24 @@ async fn a_heartbeat_reports_usage_of_running_work_only() {
     let tree = TestTree::tuned(with_heartbeat).await;
     tree.script("long", [ScriptedAttempt::ok(95).with_start_delay(2)]);
     let long = tree.submit("long").await.unwrap();
-    let waits = tree.submit("waits").await.unwrap();
-    tree.at(50).await;
+    let waiting = tree.submit("waits").await.unwrap();
+    tree.advance_to(50).await;
     let running = tree.agent(DEFAULT_AGENT).await.work.running;
     assert_eq!(running[0].usage.map(|usage| usage.cpu_ms), Some(32_000));
     assert_eq!(tree.wait(long).await, "completed");
-    assert_eq!(tree.wait(waits).await, "completed");
+    assert_eq!(tree.wait(waiting).await, "completed");
     assert_eq!(heartbeats(&tree, long).await, [(32, 32), (62, 62), (92, 92)]);
-    assert_eq!(heartbeats(&tree, waits).await, []);
+    assert_eq!(heartbeats(&tree, waiting).await, []);
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_attempt_restarts_its_heartbeat() {
     let tree = TestTree::tuned(with_heartbeat).await;
-    let fails = ScriptedAttempt::fail(40, Code::TransientFailure);
-    tree.script("flaky", [fails, ScriptedAttempt::ok(1000).with_stop_delay(10)]);
+    let failing_attempt = ScriptedAttempt::fail(40, Code::TransientFailure);
+    tree.script("flaky", [failing_attempt, ScriptedAttempt::ok(1000).with_stop_delay(10)]);
     let id = tree.submit("flaky").await.unwrap();
-    tree.at(100).await;
+    tree.advance_to(100).await;
     tree.cancel(id).await.unwrap();
     assert_eq!(tree.wait(id).await, "cancelled: execution-cancelled");
     assert_eq!(heartbeats(&tree, id).await, [(30, 30), (71, 30)]);
@@ -72,10 +72,10 @@ async fn resumed_work_sends_heartbeats_again() {
     let mut tree = TestTree::tuned(with_heartbeat).await;
     tree.script("long", [ScriptedAttempt::ok(100)]);
     let id = tree.submit("long").await.unwrap();
-    tree.at(40).await;
+    tree.advance_to(40).await;
     tree.driver.hold(id);
     tree.restart().await;
-    tree.at(75).await;
+    tree.advance_to(75).await;
     assert_eq!(heartbeats(&tree, id).await, [(30, 30), (70, 30)]);
     tree.end().await;
 }

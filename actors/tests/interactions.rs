@@ -36,10 +36,10 @@ async fn open_questions(tree: &TestTree, id: ExecutionId, count: usize) -> Vec<I
             state: Some(InteractionState::Open),
             ..InteractionFilter::default()
         };
-        let mut open = tree.ledger.interactions(filter).await.unwrap();
-        if open.len() == count {
-            open.reverse();
-            return open;
+        let mut questions = tree.ledger.interactions(filter).await.unwrap();
+        if questions.len() == count {
+            questions.reverse();
+            return questions;
         }
         // In virtual time: a poll of the ledger, which notifies nobody, lets the actors run.
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -62,8 +62,8 @@ fn delivered_answers(tree: &TestTree) -> Vec<String> {
 
 async fn states(tree: &TestTree, id: ExecutionId) -> Vec<InteractionState> {
     let filter = InteractionFilter { execution: Some(id), ..InteractionFilter::default() };
-    let all = tree.ledger.interactions(filter).await.unwrap();
-    all.iter().rev().map(|one| one.state).collect()
+    let interactions = tree.ledger.interactions(filter).await.unwrap();
+    interactions.iter().rev().map(|one| one.state).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,7 +143,7 @@ async fn the_run_deadline_pauses_while_a_person_is_asked() {
     tree.script("work", [ScriptedAttempt::ok(200).with_question("0", "touch a")]);
     let id = tree.submit("work").await.unwrap();
     let question = open_questions(&tree, id, 1).await.remove(0);
-    tree.at(250).await;
+    tree.advance_to(250).await;
     answer_question(&tree, question.id, AnswerValue::Allow).await.unwrap();
     wait_until_ended(&tree, id).await;
     let record = tree.record(id).await.unwrap();
@@ -207,7 +207,7 @@ async fn a_delivered_answer_is_never_sent_again() {
     tree.kill().await;
     let denied = AnswerValue::Deny { reason: Some("[redacted]".to_owned()) };
     answer_while_stopped(&tree, question.id, denied).await;
-    tree.ledger.delivered(question.id, question.asked_at).await.unwrap();
+    tree.ledger.record_delivery(question.id, question.asked_at).await.unwrap();
     tree.start().await;
     wait_until_ended(&tree, id).await;
     assert_eq!(delivered_answers(&tree), ["0:cancelled"]);

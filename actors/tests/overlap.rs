@@ -28,16 +28,17 @@ async fn a_busy_agent_follows_the_overlap_policy() {
         ),
     ];
     for (overlap, expected) in cases {
-        let tree = TestTree::tuned(|spec| spec.limits.capacity.running = NonZeroU32::new(3)).await;
-        tree.admit().await;
+        let tree =
+            TestTree::tuned(|spec| spec.limits.capacity.max_running = NonZeroU32::new(3)).await;
+        tree.add_caller_token().await;
         tree.schedule(ScheduleSpec { overlap, ..cron_schedule("tick", "* * * * *") })
             .await
             .unwrap();
         tree.script("tick", [ScriptedAttempt::ok(90)]);
-        tree.at(190).await;
+        tree.advance_to(190).await;
         let id = cron_schedule("tick", "* * * * *").id;
         tree.api().schedules.pause_schedule(&tree.caller(), &id, true).await.unwrap();
-        tree.at(600).await;
+        tree.advance_to(600).await;
         let mut times = tree.occurrence_lines("tick").await;
         if overlap == OverlapPolicy::Queue {
             // The occurrence that waited when the schedule was paused is not sent.
@@ -46,7 +47,7 @@ async fn a_busy_agent_follows_the_overlap_policy() {
         }
         assert_eq!(times, expected, "{overlap:?}");
         let max_alive = if overlap == OverlapPolicy::Allow { 2 } else { 1 };
-        assert_eq!(tree.driver.probe().max_alive, max_alive, "{overlap:?}");
+        assert_eq!(tree.driver.probe().max_alive_count, max_alive, "{overlap:?}");
         tree.end().await;
     }
 }
@@ -54,20 +55,20 @@ async fn a_busy_agent_follows_the_overlap_policy() {
 #[tokio::test(start_paused = true)]
 async fn a_refused_occurrence_cancels_no_earlier_run() {
     let tree = TestTree::new().await;
-    tree.admit().await;
+    tree.add_caller_token().await;
     let overlap = OverlapPolicy::CancelPrevious;
     tree.schedule(ScheduleSpec { overlap, ..cron_schedule("tick", "* * * * *") }).await.unwrap();
     tree.script("tick", [ScriptedAttempt::ok(90)]);
-    tree.at(90).await;
+    tree.advance_to(90).await;
     // The agent is disabled while it works: it finishes its run and accepts nothing.
     tree.register(AgentSpec { enabled: false, ..spec(DEFAULT_AGENT) }).await;
-    tree.at(170).await;
+    tree.advance_to(170).await;
     assert_eq!(tree.occurrence_lines("tick").await, ["08:01 fired completed", "08:02 refused"]);
     let reason = tree.schedule_store.all().await[1].reason.clone().unwrap();
     assert!(reason.starts_with("agent-disabled: "), "{reason}");
     // It is switched on again: a later occurrence replaces the run before it as before.
     tree.register(spec(DEFAULT_AGENT)).await;
-    tree.at(250).await;
+    tree.advance_to(250).await;
     let times = tree.occurrence_lines("tick").await;
     assert_eq!(times[2..], ["08:03 fired cancelled", "08:04 fired"], "{times:?}");
     tree.end().await;
@@ -76,13 +77,13 @@ async fn a_refused_occurrence_cancels_no_earlier_run() {
 #[tokio::test(start_paused = true)]
 async fn a_run_continues_when_its_owner_loses_the_right() {
     let tree = TestTree::new().await;
-    tree.admit().await;
+    tree.add_caller_token().await;
     let overlap = OverlapPolicy::CancelPrevious;
     tree.schedule(ScheduleSpec { overlap, ..cron_schedule("tick", "* * * * *") }).await.unwrap();
     tree.script("tick", [ScriptedAttempt::ok(90)]);
-    tree.at(90).await;
-    tree.ledger.seed(Vec::new(), tree.api().reader.now()).await.unwrap();
-    tree.at(170).await;
+    tree.advance_to(90).await;
+    tree.ledger.replace_seeded_tokens(Vec::new(), tree.api().reader.now()).await.unwrap();
+    tree.advance_to(170).await;
     assert_eq!(tree.occurrence_lines("tick").await, ["08:01 fired completed", "08:02 refused"]);
     tree.end().await;
 }

@@ -19,17 +19,17 @@ async fn pressure_refuses_new_work_and_holds_queued_work() {
     let running = tree.submit("a").await.unwrap();
     let waiting = tree.submit("b").await.unwrap();
     tree.host_metrics.set(full_disk());
-    tree.at(5).await;
+    tree.advance_to(5).await;
     let refused = tree.submit("c").await;
     let end = format!("{} at {}", tree.wait(running).await, tree.second());
-    tree.at(50).await;
-    let started = tree.driver.probe().started;
+    tree.advance_to(50).await;
+    let started = tree.driver.probe().starts;
     tree.host_metrics.set(HostReading::default());
-    let waited = format!("{} at {}", tree.wait(waiting).await, tree.second());
+    let waiting_end = format!("{} at {}", tree.wait(waiting).await, tree.second());
     let accepted = tree.submit("c").await.map(drop);
     assert_eq!((refused, accepted), (Err(Code::Pressure), Ok(())));
     assert_eq!((end.as_str(), started), ("completed at 20", vec!["a#1@0".to_owned()]));
-    assert_eq!(waited, "completed at 51");
+    assert_eq!(waiting_end, "completed at 51");
     tree.end().await;
 }
 
@@ -54,10 +54,10 @@ async fn resumed_work_waits_under_pressure() {
     tree.submit("a").await.unwrap();
     let waiting = tree.submit("b").await.unwrap();
     tree.host_metrics.set(full_disk());
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.restart().await;
-    tree.at(30).await;
-    let started = tree.driver.probe().started;
+    tree.advance_to(30).await;
+    let started = tree.driver.probe().starts;
     tree.host_metrics.set(HostReading::default());
     let end = format!("{} at {}", tree.wait(waiting).await, tree.second());
     assert_eq!((started.as_slice(), end.as_str()), (&["a#1@0".to_owned()][..], "completed at 30"));
@@ -78,10 +78,10 @@ async fn a_retry_under_pressure_is_not_new_work() {
 async fn pressure_and_its_readings_are_shown() {
     let tree = monitored_tree().await;
     tree.host_metrics.set(HostReading { cores: 2, ..HostReading::default() });
-    tree.at(4).await;
+    tree.advance_to(4).await;
     let before = tree.status().await;
     tree.host_metrics.set(full_disk());
-    tree.at(9).await;
+    tree.advance_to(9).await;
     let after = tree.status().await;
     assert_eq!(before.monitor.map(|monitor| monitor.health), Some(Health::Alive));
     assert_eq!(before.pressure.map(|pressure| pressure.short), Some(vec![]));
@@ -97,12 +97,12 @@ async fn pressure_and_its_readings_are_shown() {
 async fn a_panicked_monitor_is_restarted() {
     let tree = monitored_tree().await;
     tree.host_metrics.set(full_disk());
-    tree.at(5).await;
+    tree.advance_to(5).await;
     let before = tree.submit("a").await;
     tree.clock.panic_at_reading(1);
-    tree.at(6).await;
+    tree.advance_to(6).await;
     let monitor = tree.status().await.monitor.unwrap();
-    tree.at(9).await;
+    tree.advance_to(9).await;
     let after = tree.submit("b").await;
     assert_eq!((monitor.health, monitor.restarts), (Health::Alive, 1));
     assert_eq!((before, after), (Err(Code::Pressure), Err(Code::Pressure)));
@@ -113,7 +113,7 @@ async fn a_panicked_monitor_is_restarted() {
 async fn full_disks_are_ignored_without_a_pressure_watch() {
     let tree = TestTree::new().await;
     tree.host_metrics.set(full_disk());
-    tree.at(5).await;
+    tree.advance_to(5).await;
     let status = tree.status().await;
     assert_eq!((tree.run("a").await.as_str(), status.pressure), ("completed at 5", None));
     tree.end().await;

@@ -27,7 +27,7 @@ fn idle_machine(cores: u32) -> HostReading {
 fn shortages_after(spec: &PressureSpec, readings: &[HostReading]) -> Vec<Vec<Shortage>> {
     let next = |gauges: &mut PressureGauges, reading: &HostReading| {
         *gauges = step(std::mem::take(gauges), reading, spec);
-        Some(gauges.short())
+        Some(gauges.shortages())
     };
     readings.iter().scan(PressureGauges::default(), next).collect()
 }
@@ -67,9 +67,10 @@ fn stalls_decide_whatever_the_usage() {
         ..idle_machine(16)
     };
     assert_eq!(lasting_shortages(&PRESSURE_LIMITS, busy), []);
-    let of = |stalls| HostReading { stalls: Some(stalls), ..idle_machine(16) };
-    let memory_stalled = of(StallReading { memory_percent: 21.0, ..StallReading::default() });
-    let io_stalled = of(StallReading { io_percent: 96.0, ..StallReading::default() });
+    let with_stalls = |stalls| HostReading { stalls: Some(stalls), ..idle_machine(16) };
+    let memory_stalled =
+        with_stalls(StallReading { memory_percent: 21.0, ..StallReading::default() });
+    let io_stalled = with_stalls(StallReading { io_percent: 96.0, ..StallReading::default() });
     assert_eq!(
         (
             lasting_shortages(&PRESSURE_LIMITS, memory_stalled),
@@ -83,20 +84,24 @@ fn stalls_decide_whatever_the_usage() {
 /// end, which the load forgets slowly.
 #[test]
 fn a_high_load_counts_only_with_processor_stalls() {
-    let with = |load, cpu_percent| HostReading {
+    let reading_with = |load, cpu_percent| HostReading {
         load: Some(load),
         stalls: Some(StallReading { cpu_percent, ..StallReading::default() }),
         ..idle_machine(2)
     };
-    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, with(20.0, 99.9)), []);
-    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, with(33.0, 99.9)), [Load]);
-    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, with(33.0, 40.0)), []);
+    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, reading_with(20.0, 99.9)), []);
+    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, reading_with(33.0, 99.9)), [Load]);
+    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, reading_with(33.0, 40.0)), []);
 }
 
 #[test]
 fn without_stall_data_memory_and_load_decide() {
-    let of = |reading: HostReading| HostReading { stalls: None, ..reading };
-    let busy = of(HostReading { cpu_percent: Some(100.0), load: Some(31.0), ..idle_machine(2) });
+    let without_stalls = |reading: HostReading| HostReading { stalls: None, ..reading };
+    let busy = without_stalls(HostReading {
+        cpu_percent: Some(100.0),
+        load: Some(31.0),
+        ..idle_machine(2)
+    });
     assert_eq!(
         (basis(&busy, &PRESSURE_LIMITS), lasting_shortages(&PRESSURE_LIMITS, busy)),
         (PressureBasis::Fallback, vec![])
@@ -104,14 +109,14 @@ fn without_stall_data_memory_and_load_decide() {
     assert_eq!(
         lasting_shortages(
             &PRESSURE_LIMITS,
-            of(HostReading { load: Some(33.0), ..idle_machine(2) })
+            without_stalls(HostReading { load: Some(33.0), ..idle_machine(2) })
         ),
         [Load]
     );
     assert_eq!(
         lasting_shortages(
             &PRESSURE_LIMITS,
-            of(HostReading { memory_percent: Some(86.0), ..idle_machine(2) })
+            without_stalls(HostReading { memory_percent: Some(86.0), ..idle_machine(2) })
         ),
         [Memory]
     );
@@ -119,9 +124,9 @@ fn without_stall_data_memory_and_load_decide() {
 
 #[test]
 fn pressure_needs_repeated_readings_and_clears_with_margin() {
-    let with = |percent| HostReading { memory_percent: Some(percent), ..idle_machine(2) };
+    let reading_with = |percent| HostReading { memory_percent: Some(percent), ..idle_machine(2) };
     let readings = [20.0, 90.0, 20.0, 90.0, 90.0, 84.0, 84.0, 84.0, 20.0, 90.0, 20.0, 20.0];
-    let readings = readings.map(with);
+    let readings = readings.map(reading_with);
     let shortage_counts: Vec<_> =
         shortages_after(&USAGE_LIMITS, &readings).into_iter().map(|short| short.len()).collect();
     assert_eq!(shortage_counts, [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0]);
@@ -155,11 +160,11 @@ proptest! {
     fn a_pressure_state_lasts_for_at_least_two_readings(
         levels in proptest::collection::vec(70.0f64..100.0, 0..60),
     ) {
-        let with = |percent: &f64| HostReading { cpu_percent: Some(*percent), ..idle_machine(2) };
-        let readings: Vec<_> = levels.iter().map(with).chain([idle_machine(2), idle_machine(2)]).collect();
+        let reading = |percent: &f64| HostReading { cpu_percent: Some(*percent), ..idle_machine(2) };
+        let readings: Vec<_> = levels.iter().map(reading).chain([idle_machine(2), idle_machine(2)]).collect();
         let shortages = shortages_after(&USAGE_LIMITS, &readings);
-        for three in shortages.windows(3) {
-            prop_assert!(!(three[0] != three[1] && three[1] != three[2]), "{:?}", shortages);
+        for window in shortages.windows(3) {
+            prop_assert!(!(window[0] != window[1] && window[1] != window[2]), "{:?}", shortages);
         }
         prop_assert_eq!(shortages.last(), Some(&vec![]));
     }

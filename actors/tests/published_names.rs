@@ -12,17 +12,17 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Each is parsed from its word and from its JSON, and all words differ.
-fn round_trip<T>(all: &[T], parse: impl Fn(&str) -> Option<T>)
+fn round_trip<T>(values: &[T], parse: impl Fn(&str) -> Option<T>)
 where
     T: Display + Debug + PartialEq + Copy + Serialize + DeserializeOwned,
 {
-    let words: BTreeSet<_> = all.iter().map(ToString::to_string).collect();
-    assert_eq!(words.len(), all.len(), "two share a word: {words:?}");
-    for one in all {
-        let word = one.to_string();
-        let json = serde_json::to_string(one).unwrap();
+    let words: BTreeSet<_> = values.iter().map(ToString::to_string).collect();
+    assert_eq!(words.len(), values.len(), "two share a word: {words:?}");
+    for value in values {
+        let word = value.to_string();
+        let json = serde_json::to_string(value).unwrap();
         assert_eq!(json, format!("\"{word}\""));
-        assert_eq!((parse(&word), serde_json::from_str(&json).ok()), (Some(*one), Some(*one)));
+        assert_eq!((parse(&word), serde_json::from_str(&json).ok()), (Some(*value), Some(*value)));
     }
     assert_eq!(parse("no such word"), None);
 }

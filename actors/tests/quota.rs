@@ -28,15 +28,19 @@ async fn queued_reasons(tree: &TestTree, agent: &str) -> Vec<(QueueReason, Optio
 
 /// Seconds at which attempts of this text began.
 fn start_seconds(tree: &TestTree, text: &str) -> Vec<u64> {
-    let started = tree.driver.probe().started;
-    let of = started.iter().filter(|one| one.split('#').next() == Some(text));
-    of.map(|one| one.split('@').nth(1).unwrap().parse().unwrap()).collect()
+    let started = tree.driver.probe().starts;
+    let starts_of_text = started.iter().filter(|one| one.split('#').next() == Some(text));
+    starts_of_text.map(|one| one.split('@').nth(1).unwrap().parse().unwrap()).collect()
 }
 
-async fn deferred_execution(tree: &TestTree, text: &str, then: ScriptedAttempt) -> ExecutionId {
-    tree.script(text, [quota_failure(), then]);
+async fn deferred_execution(
+    tree: &TestTree,
+    text: &str,
+    next_attempt: ScriptedAttempt,
+) -> ExecutionId {
+    tree.script(text, [quota_failure(), next_attempt]);
     let id = tree.submit(text).await.unwrap();
-    tree.at(10).await;
+    tree.advance_to(10).await;
     id
 }
 
@@ -51,13 +55,13 @@ async fn a_deferred_execution_holds_no_slot_and_resumes_on_time() {
     let agent = tree.agent(DEFAULT_AGENT).await;
     assert_eq!((agent.work.running.len(), tree.driver.probe().lifetimes.len()), (0, 1));
     assert_eq!(tree.record(id).await.unwrap().deferral().unwrap().times, 1);
-    tree.at(3600).await;
+    tree.advance_to(3600).await;
     assert_eq!(start_seconds(&tree, "a"), [0]);
     assert_eq!(tree.wait(id).await, "completed");
     let second = start_seconds(&tree, "a")[1];
     assert!((3601..=3632).contains(&second), "woke at {second}");
     assert_eq!(
-        tree.path(id).await,
+        tree.states(id).await,
         "idle starting running failed starting running completed cleanup idle"
     );
     tree.end().await;
@@ -68,7 +72,7 @@ async fn a_deferral_survives_a_restart_with_its_time() {
     let mut tree = TestTree::new().await;
     let id = deferred_execution(&tree, "a", ScriptedAttempt::ok(5)).await;
     tree.kill().await;
-    tree.at(1000).await;
+    tree.advance_to(1000).await;
     tree.start().await;
     assert_eq!(
         queued_reasons(&tree, DEFAULT_AGENT).await,
@@ -77,7 +81,7 @@ async fn a_deferral_survives_a_restart_with_its_time() {
     // Who comes meanwhile waits for the account too: it is known again from the deferred executions.
     tree.script("b", [ScriptedAttempt::ok(1)]);
     let other = tree.submit("b").await.unwrap();
-    tree.at(3600).await;
+    tree.advance_to(3600).await;
     assert_eq!((start_seconds(&tree, "a"), start_seconds(&tree, "b")), (vec![0], vec![]));
     assert_eq!(
         (tree.wait(id).await, tree.wait(other).await),
@@ -103,7 +107,7 @@ async fn a_deferred_execution_is_cancelled_at_once() {
     tree.cancel(id).await.unwrap();
     assert_eq!(tree.wait(id).await, "cancelled: execution-cancelled");
     assert_eq!((tree.second(), start_seconds(&tree, "a").len()), (10, 1));
-    tree.at(4000).await;
+    tree.advance_to(4000).await;
     assert_eq!(start_seconds(&tree, "a").len(), 1);
     tree.end().await;
 }
@@ -117,10 +121,10 @@ async fn an_execution_cancelled_while_deferring_does_not_resume() {
         let (id_sender, id_receiver) = oneshot::channel();
         let early_id = if is_before { None } else { Some(tree.submit("a").await.unwrap()) };
         // A task of the runtime takes its turns with the actors. Whose timer is set first has the first turn.
-        let cancels = tokio::spawn({
+        let cancel_task = tokio::spawn({
             let tree = Arc::clone(&tree);
             async move {
-                tree.at(1).await; // When its attempt fails.
+                tree.advance_to(1).await; // When its attempt fails.
                 let id = id_receiver.await.unwrap();
                 yield_to_tasks(steps).await;
                 tree.cancel(id).await.unwrap();
@@ -132,8 +136,8 @@ async fn an_execution_cancelled_while_deferring_does_not_resume() {
             None => tree.submit("a").await.unwrap(),
         };
         id_sender.send(id).unwrap();
-        cancels.await.unwrap();
-        tree.at(4000).await;
+        cancel_task.await.unwrap();
+        tree.advance_to(4000).await;
         assert_eq!(start_seconds(&tree, "a").len(), 1, "called off after {steps} steps");
         assert_eq!(tree.wait(id).await, "cancelled: execution-cancelled");
         Arc::into_inner(tree).unwrap().end().await;
@@ -160,7 +164,7 @@ async fn clock_jumps_do_not_prolong_a_deferral() {
         let tree = TestTree::new().await;
         let id = deferred_execution(&tree, "a", ScriptedAttempt::ok(5)).await;
         tree.clock.jump(jump);
-        tree.at(latest).await;
+        tree.advance_to(latest).await;
         assert_eq!(tree.wait(id).await, "completed");
         assert!(tree.second() <= latest + 5, "{jump}: at {}", tree.second());
         tree.end().await;
@@ -170,13 +174,13 @@ async fn clock_jumps_do_not_prolong_a_deferral() {
 #[tokio::test(start_paused = true)]
 async fn deferrals_are_bounded_and_spend_no_retry() {
     let tree = TestTree::tuned(|spec| {
-        spec.quota.deferral.times = 2;
+        spec.quota.deferral.max_deferrals = 2;
         spec.retry.max = 0;
     })
     .await;
     tree.script("a", [quota_failure()]);
     let id = tree.submit("a").await.unwrap();
-    tree.at(20_000).await;
+    tree.advance_to(20_000).await;
     assert_eq!(tree.wait(id).await, "failed: quota-exceeded");
     assert_eq!(start_seconds(&tree, "a").len(), 3);
     tree.end().await;
@@ -184,9 +188,10 @@ async fn deferrals_are_bounded_and_spend_no_retry() {
 
 #[tokio::test(start_paused = true)]
 async fn long_quotas_and_writing_agents_fail_at_once() {
-    let writes = |spec: &mut AgentSpec| spec.access = Access::ReadWrite;
-    let short_deferral = |spec: &mut AgentSpec| spec.quota.deferral.max = Duration::from_secs(60);
-    for tune in [writes as fn(&mut AgentSpec), short_deferral] {
+    let make_read_write = |spec: &mut AgentSpec| spec.access = Access::ReadWrite;
+    let short_deferral =
+        |spec: &mut AgentSpec| spec.quota.deferral.max_wait = Duration::from_secs(60);
+    for tune in [make_read_write as fn(&mut AgentSpec), short_deferral] {
         let tree = TestTree::tuned(tune).await;
         tree.driver.set_workspace(DEFAULT_AGENT, "/srv/x");
         tree.script("a", [quota_failure()]);
@@ -199,13 +204,18 @@ async fn long_quotas_and_writing_agents_fail_at_once() {
 
 /// Two agents of one account, and one of another.
 async fn tree_with_shared_account() -> TestTree {
-    let of = |id: &str, account: &str| {
+    let agent_of_account = |id: &str, account: &str| {
         let mut spec = spec(id);
-        spec.limits.capacity.running = NonZeroU32::new(3);
+        spec.limits.capacity.max_running = NonZeroU32::new(3);
         spec.quota.credential = QuotaCredential::Named(account.to_owned());
         spec
     };
-    TestTree::of([of("one", "team"), of("two", "team"), of("other", "else")]).await
+    TestTree::of([
+        agent_of_account("one", "team"),
+        agent_of_account("two", "team"),
+        agent_of_account("other", "else"),
+    ])
+    .await
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,7 +223,7 @@ async fn agents_of_one_account_wait_together() {
     let tree = tree_with_shared_account().await;
     tree.script("a", [quota_failure(), ScriptedAttempt::ok(1)]);
     let first = tree.submit_to("one", "a").await.unwrap();
-    tree.at(10).await;
+    tree.advance_to(10).await;
     let second = tree.submit_to("two", "b").await.unwrap();
     let other = tree.submit_to("other", "c").await.unwrap();
     assert_eq!(tree.wait(other).await, "completed");
@@ -235,7 +245,7 @@ async fn a_successful_probe_resumes_all_waiting_executions() {
     let tree = tree_with_shared_account().await;
     tree.script("a", [quota_failure(), ScriptedAttempt::ok(1)]);
     tree.submit_to("one", "a").await.unwrap();
-    tree.at(10).await;
+    tree.advance_to(10).await;
     for text in ["b", "c", "d"] {
         tree.script(text, [ScriptedAttempt::ok(100)]);
     }
@@ -243,14 +253,14 @@ async fn a_successful_probe_resumes_all_waiting_executions() {
     for (agent, text) in [("two", "b"), ("two", "c"), ("one", "d")] {
         ids.push(tree.submit_to(agent, text).await.unwrap());
     }
-    tree.at(3640).await;
+    tree.advance_to(3640).await;
     for id in ids {
         assert_eq!(tree.wait(id).await, "completed");
     }
-    let mut all: Vec<_> =
+    let mut starts: Vec<_> =
         ["b", "c", "d"].iter().flat_map(|text| start_seconds(&tree, text)).collect();
-    all.sort_unstable();
-    assert_eq!(all, [3601, 3701, 3701]);
+    starts.sort_unstable();
+    assert_eq!(starts, [3601, 3701, 3701]);
     tree.end().await;
 }
 
@@ -259,12 +269,12 @@ async fn the_first_reported_usage_of_a_probe_opens_the_account() {
     let tree = tree_with_shared_account().await;
     tree.script("a", [quota_failure()]);
     tree.submit_to("one", "a").await.unwrap();
-    tree.at(10).await;
+    tree.advance_to(10).await;
     tree.script("b", [ScriptedAttempt::ok(200).with_usage([(5, 5, false)])]);
     tree.script("c", [ScriptedAttempt::ok(1)]);
     let long = tree.submit_to("two", "b").await.unwrap();
     let short = tree.submit_to("two", "c").await.unwrap();
-    tree.at(3610).await;
+    tree.advance_to(3610).await;
     assert_eq!(tree.wait(short).await, "completed");
     assert!(tree.second() < 3700, "at {}", tree.second());
     assert_eq!(tree.wait(long).await, "completed");
@@ -276,7 +286,7 @@ async fn failed_and_cancelled_probes_keep_the_account_closed() {
     let tree = tree_with_shared_account().await;
     tree.script("a", [quota_failure()]);
     let first = tree.submit_to("one", "a").await.unwrap();
-    tree.at(10).await;
+    tree.advance_to(10).await;
     tree.cancel(first).await.unwrap(); // What it found out is known all the same.
     tree.script("b", [ScriptedAttempt::ok(1000)]);
     let probe = tree.submit_to("two", "b").await.unwrap();
@@ -289,13 +299,13 @@ async fn failed_and_cancelled_probes_keep_the_account_closed() {
     );
     let next = tree.submit_to("two", "c").await.unwrap();
     let last = tree.submit_to("two", "d").await.unwrap();
-    tree.at(3650).await;
+    tree.advance_to(3650).await;
     assert_eq!((start_seconds(&tree, "b"), start_seconds(&tree, "c")), (vec![3601], vec![]));
     tree.cancel(probe).await.unwrap();
-    tree.at(3700).await;
+    tree.advance_to(3700).await;
     // Another tries, and the account is blocked again for ten minutes.
     assert_eq!((start_seconds(&tree, "c"), start_seconds(&tree, "d")), (vec![3650], vec![]));
-    tree.at(4300).await;
+    tree.advance_to(4300).await;
     assert_eq!(tree.wait(last).await, "completed");
     assert!(start_seconds(&tree, "d")[0] >= 4251, "{:?}", start_seconds(&tree, "d"));
     assert_eq!(tree.wait(next).await, "completed");
@@ -305,8 +315,8 @@ async fn failed_and_cancelled_probes_keep_the_account_closed() {
 #[tokio::test(start_paused = true)]
 async fn deferred_executions_resume_at_spread_times() {
     let tree = TestTree::tuned(|spec| {
-        spec.limits.capacity.running = None;
-        spec.quota.breaker = false;
+        spec.limits.capacity.max_running = None;
+        spec.quota.has_breaker = false;
     })
     .await;
     tree.script("a", [quota_failure(), ScriptedAttempt::ok(1)]);
@@ -314,7 +324,7 @@ async fn deferred_executions_resume_at_spread_times() {
     for _ in 0..20 {
         ids.push(tree.submit("a").await.unwrap());
     }
-    tree.at(3640).await;
+    tree.advance_to(3640).await;
     for id in ids {
         assert_eq!(tree.wait(id).await, "completed");
     }
@@ -334,12 +344,12 @@ async fn an_agent_crash_keeps_its_deferred_executions() {
     let tree = TestTree::new().await;
     let id = deferred_execution(&tree, "a", ScriptedAttempt::ok(5)).await;
     tree.crash_agent(DEFAULT_AGENT).await;
-    tree.at(100).await;
+    tree.advance_to(100).await;
     assert_eq!(
         queued_reasons(&tree, DEFAULT_AGENT).await,
         [(QueueReason::QuotaExhausted, Some(3601))]
     );
-    tree.at(3640).await;
+    tree.advance_to(3640).await;
     assert_eq!(tree.end_of(id).await, "completed");
     tree.end().await;
 }

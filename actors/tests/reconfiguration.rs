@@ -18,7 +18,7 @@ fn worker_with_deadline(seconds: u64) -> AgentSpec {
 /// The worker with room for so many at once.
 fn worker_with_slots(running: u32) -> AgentSpec {
     let mut worker = spec(DEFAULT_AGENT);
-    worker.limits.capacity.running = NonZeroU32::new(running);
+    worker.limits.capacity.max_running = NonZeroU32::new(running);
     worker
 }
 
@@ -29,11 +29,11 @@ async fn a_new_definition_applies_to_queued_work_only() {
         tree.script(text, [ScriptedAttempt::ok(200)]);
     }
     let (a, b) = (tree.submit("a").await.unwrap(), tree.submit("b").await.unwrap());
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.register(worker_with_deadline(100)).await;
     let ends = [tree.wait(a).await, tree.wait(b).await];
     assert_eq!(ends, ["completed", "timeout: execution-timeout"]);
-    assert_eq!(tree.driver.probe().started, ["a#1@0", "b#1@200"]);
+    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@200"]);
     tree.end().await;
 }
 
@@ -42,12 +42,12 @@ async fn a_crashed_execution_resumes_with_its_old_definition() {
     let tree = TestTree::of([worker_with_deadline(300)]).await;
     tree.script("a", [ScriptedAttempt::ok(50)]);
     let id = tree.submit("a").await.unwrap();
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.register(worker_with_deadline(10)).await;
     tree.driver.hold(id);
     tree.clock.panic_at_reading(1); // The next look at the clock panics: that of the execution, which ends.
     assert_eq!(tree.wait(id).await, "completed");
-    assert_eq!(tree.driver.probe().started, ["a#1@0", "again a#1@50"]);
+    assert_eq!(tree.driver.probe().starts, ["a#1@0", "again a#1@50"]);
     tree.end().await;
 }
 
@@ -59,15 +59,15 @@ async fn a_new_limit_applies_at_once_and_ends_no_run() {
         tree.script(text, [ScriptedAttempt::ok(10)]);
         ids.push(tree.submit(text).await.unwrap());
     }
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.register(worker_with_slots(3)).await;
-    tree.at(6).await;
+    tree.advance_to(6).await;
     tree.register(worker_with_slots(1)).await;
     for id in ids {
         assert_eq!(tree.wait(id).await, "completed");
     }
     // A higher limit applies at once, and a lower limit ends no run
-    assert_eq!(tree.driver.probe().started, ["a#1@0", "b#1@5", "c#1@5", "d#1@15", "e#1@25"]);
+    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@5", "c#1@5", "d#1@15", "e#1@25"]);
     tree.end().await;
 }
 
@@ -76,11 +76,11 @@ async fn queued_requests_use_the_new_queue_timeout() {
     let tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::ok(250)]);
     tree.submit("a").await.unwrap();
-    tree.at(5).await;
+    tree.advance_to(5).await;
     let b = tree.submit("b").await.unwrap();
     let mut short_timeout = spec(DEFAULT_AGENT);
     short_timeout.limits.capacity.queue_timeout = Duration::from_secs(60);
-    tree.at(10).await;
+    tree.advance_to(10).await;
     tree.register(short_timeout).await;
     let end = format!("{} at {}", tree.wait(b).await, tree.second());
     assert_eq!(end, "failed: queue-timeout at 65");
@@ -125,7 +125,7 @@ async fn a_removed_agent_finishes_though_its_actor_fails() {
     }
     let last = tree.submit_to("one", "last").await.unwrap();
     let removal = tree.unregister("one");
-    tree.at(6).await;
+    tree.advance_to(6).await;
     assert_eq!(tree.agent("one").await.starts.restarts, 1);
     assert!(removal.await);
     // A removed agent finishes its work even if its actor fails meanwhile, and an agent that
@@ -143,7 +143,7 @@ async fn an_agent_added_again_before_its_removal_keeps_its_queue() {
         tree.script(text, [ScriptedAttempt::ok(10)]);
         ids.push(tree.submit(text).await.unwrap());
     }
-    tree.at(5).await;
+    tree.advance_to(5).await;
     let removal = tree.unregister(DEFAULT_AGENT);
     tree.register(worker_with_deadline(50)).await;
     assert!(!removal.await);

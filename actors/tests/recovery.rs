@@ -18,7 +18,7 @@ async fn killed_with_one_running_and_two_queued() -> (TestTree, Vec<ExecutionId>
         tree.script(text, [ScriptedAttempt::ok(10)]);
         ids.push(tree.submit(text).await.unwrap());
     }
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.kill().await;
     (tree, ids)
 }
@@ -39,8 +39,8 @@ async fn after_a_kill_running_work_fails_and_queued_work_runs() {
         outcomes(&tree, &ids).await,
         ["failed: interrupted at 5", "completed at 15", "completed at 25"]
     );
-    assert_eq!(tree.driver.probe().started, ["a#1@0", "b#1@5", "c#1@15"]);
-    assert_eq!(tree.path(ids[0]).await, "idle starting running failed cleanup");
+    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@5", "c#1@15"]);
+    assert_eq!(tree.states(ids[0]).await, "idle starting running failed cleanup");
     tree.end().await;
 }
 
@@ -54,8 +54,8 @@ async fn reattached_work_keeps_its_slot_and_its_deadline() {
         outcomes(&tree, &ids).await,
         ["completed at 12", "completed at 22", "completed at 32"]
     );
-    assert_eq!(tree.driver.probe().started, ["a#1@0", "again a#1@5", "b#1@12", "c#1@22"]);
-    assert_eq!(tree.path(ids[0]).await, "idle starting running completed cleanup idle");
+    assert_eq!(tree.driver.probe().starts, ["a#1@0", "again a#1@5", "b#1@12", "c#1@22"]);
+    assert_eq!(tree.states(ids[0]).await, "idle starting running completed cleanup idle");
     tree.end().await;
 }
 
@@ -64,7 +64,7 @@ async fn work_that_ended_while_the_service_was_down_is_not_overdue() {
     let (mut tree, ids) = killed_with_one_running_and_two_queued().await;
     tree.script("a", [ScriptedAttempt::ok(1)]);
     tree.driver.hold(ids[0]);
-    tree.at(100_000).await; // Longer than any deadline.
+    tree.advance_to(100_000).await; // Longer than any deadline.
     tree.start().await;
     // Work that ended while the service was down keeps its outcome, also if its deadline has
     // passed since
@@ -88,8 +88,8 @@ async fn requeued_work_precedes_later_requests() {
     let (mut tree, _) = killed_with_one_running_and_two_queued().await;
     tree.start().await;
     tree.submit("d").await.unwrap();
-    tree.at(100).await;
-    assert_eq!(tree.driver.probe().started, ["a#1@0", "b#1@5", "c#1@15", "d#1@25"]);
+    tree.advance_to(100).await;
+    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@5", "c#1@15", "d#1@25"]);
     tree.end().await;
 }
 
@@ -102,7 +102,7 @@ async fn a_redacted_input_is_not_run_again() {
         outcomes(&tree, &ids).await,
         ["failed: interrupted at 5", "failed: interrupted-not-run at 5", "completed at 15"]
     );
-    assert_eq!(tree.driver.probe().started, ["a#1@0", "c#1@5"]);
+    assert_eq!(tree.driver.probe().starts, ["a#1@0", "c#1@5"]);
     tree.end().await;
 }
 
@@ -123,11 +123,11 @@ async fn the_queue_timeout_counts_over_restarts() {
     }
     tree.submit("a").await.unwrap();
     let first = tree.submit("b").await.unwrap();
-    tree.at(20).await;
+    tree.advance_to(20).await;
     let second = tree.submit("c").await.unwrap();
-    tree.at(30).await;
+    tree.advance_to(30).await;
     tree.restart().await; // `b` runs now.
-    tree.at(50).await;
+    tree.advance_to(50).await;
     tree.restart().await; // `b` is interrupted and `c` runs: it has waited 30 s.
     let ends = outcomes(&tree, &[first, second]).await;
     assert_eq!(ends, ["failed: interrupted at 50", "completed at 50"]);
@@ -141,10 +141,10 @@ async fn a_queue_timeout_counts_the_time_the_service_was_down() {
     tree.script("a", [ScriptedAttempt::ok(200)]);
     tree.submit("a").await.unwrap();
     let early = tree.submit("b").await.unwrap();
-    tree.at(30).await;
+    tree.advance_to(30).await;
     let late = tree.submit("c").await.unwrap();
     tree.kill().await;
-    tree.at(70).await;
+    tree.advance_to(70).await;
     tree.start().await;
     assert_eq!(
         outcomes(&tree, &[early, late]).await,
@@ -164,7 +164,7 @@ async fn a_requeued_request_keeps_its_remaining_queue_timeout() {
     tree.submit("a").await.unwrap();
     tree.submit("b").await.unwrap();
     let id = tree.submit("c").await.unwrap();
-    tree.at(20).await;
+    tree.advance_to(20).await;
     tree.restart().await;
     assert_eq!(outcomes(&tree, &[id]).await, ["failed: queue-timeout at 60"]);
     tree.end().await;
@@ -175,7 +175,7 @@ async fn work_between_two_attempts_is_interrupted_by_a_restart() {
     let mut tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::fail(0, Code::TransientFailure)]);
     let id = tree.submit("a").await.unwrap();
-    tree.at(5).await; // The pause of 4 s.
+    tree.advance_to(5).await; // The pause of 4 s.
     tree.restart().await;
     assert_eq!(outcomes(&tree, &[id]).await, ["failed: interrupted at 5"]);
     tree.end().await;
@@ -199,7 +199,7 @@ async fn work_that_was_being_claimed_runs_after_a_restart() {
     let mut tree = TestTree::new().await;
     tree.faults.delay_next(GatedCall::Claim, [10]);
     let id = tree.submit("a").await.unwrap();
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.restart().await;
     assert_eq!(outcomes(&tree, &[id]).await, ["completed at 5"]);
     tree.end().await;
@@ -207,15 +207,15 @@ async fn work_that_was_being_claimed_runs_after_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_resumes_more_than_the_queue_holds() {
-    let mut tree = TestTree::tuned(|spec| spec.limits.capacity.waiting = 2).await;
+    let mut tree = TestTree::tuned(|spec| spec.limits.capacity.max_waiting = 2).await;
     for text in ["a", "b", "c"] {
         tree.script(text, [ScriptedAttempt::ok(10)]);
         tree.submit(text).await.unwrap();
     }
-    tree.restart_with(|specs| specs[0].limits.capacity.waiting = 0).await;
+    tree.restart_with(|specs| specs[0].limits.capacity.max_waiting = 0).await;
     let refused = tree.submit("d").await;
-    tree.at(100).await;
-    let started = tree.driver.probe().started;
+    tree.advance_to(100).await;
+    let started = tree.driver.probe().starts;
     assert_eq!(started, ["a#1@0", "b#1@0", "c#1@10"]);
     assert_eq!(refused, Err(Code::QueueFull));
     tree.end().await;
@@ -230,16 +230,24 @@ async fn an_occupied_slot_is_claimed_again_until_it_is_free() {
     for text in ["a", "b", "c"] {
         ids.push(tree.submit(text).await.unwrap());
     }
-    tree.at(5).await;
-    let moved = |from, to| {
+    tree.advance_to(5).await;
+    let state_change = |from, to| {
         StateChange::new((from, to), AttemptId::FIRST, tree.clock.now(), "elsewhere".to_owned())
     };
     let (id, agent) = (ids[2], spec(DEFAULT_AGENT).id);
     let (fence, limit, workspace) = (Fence::default(), None, None);
-    let started = moved(State::Idle, State::Starting);
-    let order = ClaimCommand { id, agent, limit, workspace, in_turn: false, fence, moved: started };
-    assert_eq!(tree.ledger.claim(order).await.unwrap(), ClaimResult::Granted(Fence(1)));
-    tree.at(15).await;
+    let start_change = state_change(State::Idle, State::Starting);
+    let command = ClaimCommand {
+        id,
+        agent,
+        limit,
+        workspace,
+        runs_in_order: false,
+        fence,
+        state_change: start_change,
+    };
+    assert_eq!(tree.ledger.claim(command).await.unwrap(), ClaimResult::Granted(Fence(1)));
+    tree.advance_to(15).await;
     let settlement = Settlement {
         id,
         fence: Fence(1),
@@ -247,7 +255,7 @@ async fn an_occupied_slot_is_claimed_again_until_it_is_free() {
         outcome: Outcome::Cancelled,
         failure: None,
         exit_code: None,
-        lines: WriteBatch::from_transitions([moved(State::Starting, State::Cancelled)]),
+        batch: WriteBatch::from_transitions([state_change(State::Starting, State::Cancelled)]),
         keeps_input: false,
         at: tree.clock.now(),
     };

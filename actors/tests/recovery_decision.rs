@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use algonius_actors::decide::execution::transitions_to_end;
-use algonius_actors::decide::recovery::{InputLoss, RecoveryDecision, recover};
+use algonius_actors::decide::recovery::{InputLoss, RecoveryDecision, recovery_decision};
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::agent::budget::Charge;
 use algonius_actors::model::agent::quota::{AccountCause, Deferral};
@@ -37,7 +37,7 @@ fn record(state: State) -> Record {
         failure: None,
         attempt_id,
         fence: Fence::default(),
-        requested: RequestedInput::default(),
+        requested_input: RequestedInput::default(),
         params: std::collections::BTreeMap::default(),
         overrides: Default::default(),
         replayable: true,
@@ -61,7 +61,13 @@ const fn input_loss(has_input: bool) -> Option<InputLoss> {
 /// The verdict after so many seconds of at most 60, in a word.
 fn decision_word(state: State, has_input: bool, waited: i64) -> String {
     let now = accepted_at() + TimeDelta::seconds(waited);
-    match recover(&record(state), now, Duration::from_secs(60), false, input_loss(has_input)) {
+    match recovery_decision(
+        &record(state),
+        now,
+        Duration::from_secs(60),
+        false,
+        input_loss(has_input),
+    ) {
         RecoveryDecision::Requeue => "requeue".to_owned(),
         RecoveryDecision::Keep => "keep".to_owned(),
         RecoveryDecision::Defer(_) => "defer".to_owned(),
@@ -72,16 +78,16 @@ fn decision_word(state: State, has_input: bool, waited: i64) -> String {
 
 #[test]
 fn recovery_requeues_whole_inputs_within_the_queue_timeout() {
-    let verdicts = [(true, 60), (true, 61), (false, 60), (false, 61), (true, -5)]
+    let decisions = [(true, 60), (true, 61), (false, 60), (false, 61), (true, -5)]
         .map(|(has_input, waited)| decision_word(State::Idle, has_input, waited));
     let [expired, lost] = [Code::QueueTimeout, Code::InterruptedNotRun].map(Code::as_str);
-    assert_eq!(verdicts, ["requeue", expired, lost, expired, "requeue"]);
+    assert_eq!(decisions, ["requeue", expired, lost, expired, "requeue"]);
 }
 
 /// Each reason has its own text, and the reason that a setting prevents names the setting.
 #[test]
 fn the_failure_of_a_lost_input_states_its_cause() {
-    let message_of = |lost| match recover(
+    let message_of = |lost| match recovery_decision(
         &record(State::Idle),
         accepted_at(),
         Duration::from_secs(60),
@@ -119,7 +125,7 @@ proptest! {
 
 #[test]
 fn recovery_keeps_deferrals_of_any_age_with_a_whole_input() {
-    let word = |has_input, state, after| {
+    let word = |has_input, state, attempt| {
         let deferred = Some(Deferral {
             until: accepted_at(),
             times: 1,
@@ -127,10 +133,11 @@ fn recovery_keeps_deferrals_of_any_age_with_a_whole_input() {
             cause: AccountCause::QuotaExhausted,
             overloads: 0,
         });
-        let attempt_id = AttemptId { turn: 1, attempt: after };
+        let attempt_id = AttemptId { turn: 1, attempt };
         let record = Record { deferred, attempt_id, ..record(state) };
         let now = accepted_at() + TimeDelta::days(1);
-        match recover(&record, now, Duration::from_secs(60), false, input_loss(has_input)) {
+        match recovery_decision(&record, now, Duration::from_secs(60), false, input_loss(has_input))
+        {
             RecoveryDecision::Defer(_) => "defer".to_owned(),
             RecoveryDecision::Fail(failure) => failure.code.to_string(),
             _ => "else".to_owned(),
@@ -151,10 +158,10 @@ fn every_transition_is_in_the_table() {
     for from in [Idle, Starting, Running, Waiting, Failed] {
         let transitions = transitions_to_end(from, Outcome::Failed);
         let mut state = from;
-        for (left, entered) in transitions {
-            assert_eq!(left, state, "no chain from {from}");
-            assert!(left.may_become(entered), "{left} -> {entered}");
-            state = entered;
+        for (from_state, to_state) in transitions {
+            assert_eq!(from_state, state, "no chain from {from}");
+            assert!(from_state.may_become(to_state), "{from_state} -> {to_state}");
+            state = to_state;
         }
         assert_eq!(state, State::Cleanup, "from {from}");
     }

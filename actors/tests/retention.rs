@@ -56,9 +56,9 @@ async fn retention_removes_old_executions_and_keeps_running_ones() {
     let limits =
         RetentionLimits { max_age, max_executions: None, max_bytes: None, min_age: MINUTE };
     let actor = start_retention(&tree, Some(limits)).await;
-    tree.at(3000).await;
+    tree.advance_to(3000).await;
     let before = remaining_executions(&tree).await;
-    tree.at(4000).await;
+    tree.advance_to(4000).await;
     let pass = last_pass(&actor).await.unwrap();
     let after = remaining_executions(&tree).await;
     let is_retained = tree.ledger.execution(long).await.unwrap().is_some();
@@ -77,7 +77,7 @@ async fn retention_removes_the_oldest_executions_first() {
         tree.wait(id).await;
         ids.push(id);
     }
-    tree.at(10_000).await;
+    tree.advance_to(10_000).await;
     let limits = RetentionLimits {
         max_age: None,
         max_executions: Some(4),
@@ -85,7 +85,7 @@ async fn retention_removes_the_oldest_executions_first() {
         min_age: MINUTE,
     };
     let actor = start_retention(&tree, Some(limits)).await;
-    tree.at(10_100).await;
+    tree.advance_to(10_100).await;
     let mut remaining: Vec<_> = tree.ledger.executions(ExecutionFilter::default()).await.unwrap();
     remaining.reverse();
     actor.stop_and_wait(None, None).await.unwrap();

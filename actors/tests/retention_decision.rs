@@ -30,13 +30,13 @@ fn storage_stats(executions: u64, bytes: u64) -> StorageStats {
 fn requested_batches(
     limits: RetentionLimits,
     stats: StorageStats,
-    age_counts: bool,
+    is_age_reliable: bool,
 ) -> Vec<(RemovalRange, RetentionBatch)> {
-    let mut progress = RetentionProgress::new_pass(now(), age_counts, &stats);
+    let mut progress = RetentionProgress::new_pass(now(), is_age_reliable, &stats);
     let mut requested = Vec::new();
-    while let Some((source, batch)) = progress.next(&limits, &stats) {
+    while let Some((source, batch)) = progress.next_batch(&limits, &stats) {
         requested.push((source, batch));
-        progress = progress.removed(source, 0);
+        progress = progress.record_removed(source, 0);
     }
     requested
 }
@@ -75,9 +75,9 @@ fn a_pass_removes_a_bounded_share_by_age() {
     let stats = storage_stats(10_000, 1);
     let limits = RetentionLimits { max_executions: None, max_bytes: None, ..limits() };
     let (mut progress, mut removed) = (RetentionProgress::new_pass(now(), true, &stats), 0);
-    while let Some((source, batch)) = progress.next(&limits, &stats) {
+    while let Some((source, batch)) = progress.next_batch(&limits, &stats) {
         removed += u64::from(batch.limit);
-        progress = progress.removed(source, batch.limit.into());
+        progress = progress.record_removed(source, batch.limit.into());
     }
     // A clock change removes nothing at once
     assert_eq!(removed, 500);
@@ -103,8 +103,8 @@ fn age_is_ignored_for_a_day_after_a_clock_change() {
         let (confidence, later) =
             confidence.evaluate(set + TimeDelta::hours(23), HOUR / 3 + 23 * HOUR);
         let (_, after) = confidence.evaluate(set + TimeDelta::hours(24), HOUR / 3 + 24 * HOUR);
-        let seen = [first, second, set_now, later, after];
+        let results = [first, second, set_now, later, after];
         // A clock change removes nothing at once
-        assert_eq!(seen, [true, true, false, false, true], "{jump}");
+        assert_eq!(results, [true, true, false, false, true], "{jump}");
     }
 }

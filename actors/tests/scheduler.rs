@@ -12,7 +12,7 @@ use algonius_actors::testing::{GatedCall, ScriptedAttempt, TestTree, cron_schedu
 /// A tree in which whoever asks has a token, and one schedule.
 async fn tree_with_schedule(spec: ScheduleSpec) -> TestTree {
     let tree = TestTree::new().await;
-    tree.admit().await;
+    tree.add_caller_token().await;
     assert!(tree.schedule(spec).await.is_ok());
     tree
 }
@@ -21,13 +21,13 @@ async fn tree_with_schedule(spec: ScheduleSpec) -> TestTree {
 async fn each_occurrence_is_requested_once_with_its_outcome() {
     let tree = tree_with_schedule(cron_schedule("tick", "* * * * *")).await;
     tree.script("tick", [ScriptedAttempt::ok(5)]);
-    tree.at(150).await;
+    tree.advance_to(150).await;
     // Each occurrence of a schedule is requested once, and its outcome is recorded
     assert_eq!(
         tree.occurrence_lines("tick").await,
         ["08:01 fired completed", "08:02 fired completed"]
     );
-    assert_eq!(tree.driver.probe().started, ["tick#1@60", "tick#1@120"]);
+    assert_eq!(tree.driver.probe().starts, ["tick#1@60", "tick#1@120"]);
     for occurrence in tree.schedule_store.all().await {
         let deviation = occurrence.deviation().unwrap().num_milliseconds();
         assert!((0..50).contains(&deviation), "{deviation}");
@@ -46,11 +46,11 @@ async fn each_occurrence_is_requested_once_with_its_outcome() {
 async fn missed_times_of_a_downtime_are_made_up_for_once() {
     let mut tree = tree_with_schedule(cron_schedule("tick", "* * * * *")).await;
     tree.script("tick", [ScriptedAttempt::ok(1)]);
-    tree.at(90).await;
+    tree.advance_to(90).await;
     tree.kill().await;
-    tree.at(90 + 300).await;
+    tree.advance_to(90 + 300).await;
     tree.start().await;
-    tree.at(430).await;
+    tree.advance_to(430).await;
     let times = tree.occurrence_lines("tick").await;
     assert_eq!(
         times,
@@ -76,16 +76,16 @@ async fn a_crash_during_a_request_repeats_no_occurrence() {
             let mut tree = tree_with_schedule(cron_schedule("tick", "* * * * *")).await;
             tree.script("tick", [ScriptedAttempt::ok(1)]);
             tree.faults.delay_all(call, seconds);
-            tree.at(kill_second).await;
+            tree.advance_to(kill_second).await;
             tree.kill().await;
             tree.faults.clear_faults();
             tree.start().await;
-            tree.at(80).await;
+            tree.advance_to(80).await;
             let times = tree.occurrence_lines("tick").await;
             let [time] = times.as_slice() else { panic!("{call:?} at {kill_second}: {times:?}") };
             // An attempt that the kill interrupted is known as such; it is not asked for again.
             assert!(time.starts_with("08:01 fired"), "{call:?} at {kill_second}: {time}");
-            let started = tree.driver.probe().started.len();
+            let started = tree.driver.probe().starts.len();
             // Each occurrence of a schedule is requested once, wherever the service dies
             // during the request
             assert!(started <= 1, "{call:?} at {kill_second}: begun {started} times");
@@ -101,11 +101,11 @@ async fn a_crash_during_a_request_repeats_no_occurrence() {
 async fn a_temporary_ledger_failure_loses_no_occurrence() {
     let tree = tree_with_schedule(cron_schedule("tick", "2 8 * * *")).await;
     tree.script("tick", [ScriptedAttempt::ok(1)]);
-    tree.at(110).await;
+    tree.advance_to(110).await;
     for call in [GatedCall::Schedule, GatedCall::Accept, GatedCall::Read] {
         tree.faults.fail(call, 3);
     }
-    tree.at(200).await;
+    tree.advance_to(200).await;
     // A temporary failure of the ledger loses no occurrence
     assert_eq!(tree.occurrence_lines("tick").await, ["08:02 fired completed"]);
     tree.end().await;
@@ -114,13 +114,13 @@ async fn a_temporary_ledger_failure_loses_no_occurrence() {
 #[tokio::test(start_paused = true)]
 async fn a_busy_agent_is_tried_again_until_the_window_ends() {
     for (window, expected) in [(600, "08:01 fired completed"), (45, "08:01 refused")] {
-        let tree = TestTree::tuned(|spec| spec.limits.capacity.waiting = 0).await;
-        tree.admit().await;
+        let tree = TestTree::tuned(|spec| spec.limits.capacity.max_waiting = 0).await;
+        tree.add_caller_token().await;
         let missed = MissedPolicy::Once { window: Duration::from_secs(window) };
         tree.schedule(ScheduleSpec { missed, ..cron_schedule("tick", "1 8 * * *") }).await.unwrap();
         tree.script("other", [ScriptedAttempt::ok(200)]);
         tree.submit("other").await.unwrap();
-        tree.at(300).await;
+        tree.advance_to(300).await;
         assert_eq!(tree.occurrence_lines("tick").await, [expected]);
         tree.end().await;
     }
@@ -132,7 +132,7 @@ async fn scheduled_work_is_cancelled_at_its_deadline() {
     let tree =
         tree_with_schedule(ScheduleSpec { deadline, ..cron_schedule("tick", "1 8 * * *") }).await;
     tree.script("tick", [ScriptedAttempt::ok(200)]);
-    tree.at(120).await;
+    tree.advance_to(120).await;
     assert_eq!(tree.occurrence_lines("tick").await, ["08:01 fired cancelled"]);
     tree.end().await;
 }
@@ -143,24 +143,24 @@ async fn a_schedule_can_be_paused_changed_triggered_and_removed() {
     tree.script("tick", [ScriptedAttempt::ok(1)]);
     let (api, caller, id) = (tree.api(), tree.caller(), cron_schedule("tick", "* * * * *").id);
     api.schedules.pause_schedule(&caller, &id, true).await.unwrap();
-    tree.at(200).await;
+    tree.advance_to(200).await;
     assert_eq!(tree.occurrence_lines("tick").await, [""; 0]);
     assert_eq!(api.schedules.schedule(&caller, &id).await.unwrap().state, ScheduleState::Paused);
     api.schedules.run_schedule(&caller, &id).await.unwrap();
-    tree.at(210).await;
+    tree.advance_to(210).await;
     assert_eq!(tree.occurrence_lines("tick").await, ["08:03 fired completed"]);
     api.schedules.pause_schedule(&caller, &id, false).await.unwrap();
-    tree.at(250).await;
+    tree.advance_to(250).await;
     assert_eq!(
         tree.occurrence_lines("tick").await,
         ["08:03 fired completed", "08:04 fired completed"]
     );
     api.schedules.put_schedule(&caller, cron_schedule("tick", "30 8 * * *"), false).await.unwrap();
-    tree.at(400).await;
+    tree.advance_to(400).await;
     assert_eq!(tree.occurrence_lines("tick").await.len(), 2);
     api.schedules.remove_schedule(&caller, &id).await.unwrap();
     assert_eq!(api.schedules.schedule(&caller, &id).await.unwrap_err().code, Code::ScheduleUnknown);
-    tree.at(3600).await;
+    tree.advance_to(3600).await;
     assert_eq!(tree.occurrence_lines("tick").await.len(), 2, "what happened stays known");
     tree.end().await;
 }
@@ -201,10 +201,10 @@ async fn a_clock_change_neither_loses_nor_repeats_an_occurrence() {
     for seconds in [7_200, -7_200, 34_560_000, -34_560_000] {
         let tree = tree_with_schedule(cron_schedule("tick", "* * * * *")).await;
         tree.script("tick", [ScriptedAttempt::ok(1)]);
-        tree.at(90).await;
+        tree.advance_to(90).await;
         tree.clock.jump(seconds);
-        tree.at(90 + 200).await;
-        let started = tree.driver.probe().started;
+        tree.advance_to(90 + 200).await;
+        let started = tree.driver.probe().starts;
         let texts: Vec<_> = started.iter().map(|it| it.split('@').nth(1).unwrap()).collect();
         // One before, at most one made up for, then one each minute.
         // A clock change of hours or of a year neither loses nor repeats an occurrence of a
@@ -227,11 +227,11 @@ async fn a_restarted_scheduler_continues() {
     let tree = tree_with_schedule(cron_schedule("tick", "* * * * *")).await;
     tree.script("tick", [ScriptedAttempt::ok(1)]);
     for minute in 1..=8_u64 {
-        tree.at(minute * 60 - 5).await;
+        tree.advance_to(minute * 60 - 5).await;
         tree.clock.panic_at_reading(1); // At this time only the scheduler reads the clock.
-        tree.at(minute * 60 + 30).await;
+        tree.advance_to(minute * 60 + 30).await;
     }
-    tree.at(700).await;
+    tree.advance_to(700).await;
     let times = tree.occurrence_lines("tick").await;
     assert!(
         times.iter().all(|time| time.contains("fired completed") || time.contains("coalesced"))
@@ -239,7 +239,7 @@ async fn a_restarted_scheduler_continues() {
     let status = tree.status().await.scheduler.unwrap();
     assert!(status.actor.restarts > 0, "{status:?}");
     assert_eq!((status.schedules, status.active), (1, 1));
-    let started = tree.driver.probe().started.len();
+    let started = tree.driver.probe().starts.len();
     let fired = times.iter().filter(|time| time.contains("fired")).count();
     // A failed scheduler restarts and continues where it stopped
     assert_eq!(started, fired, "{times:?}");
@@ -255,9 +255,9 @@ async fn a_restarted_scheduler_keeps_the_latest_configuration() {
     let spec = cron_schedule("new", "* * * * *");
     let configured = vec![ConfiguredSchedule { spec, owner }];
     tree.api().schedules.configure_schedules(configured).await.unwrap();
-    tree.at(55).await;
+    tree.advance_to(55).await;
     tree.clock.panic_at_reading(1); // Only the scheduler reads the clock next.
-    tree.at(90).await;
+    tree.advance_to(90).await;
     assert!(tree.status().await.scheduler.unwrap().actor.restarts > 0);
     let all = tree.api().schedules.schedules(&tree.caller(), None, 10).await.unwrap();
     let ids: Vec<_> = all.iter().map(|view| view.schedule.spec.id.as_str()).collect();
@@ -269,7 +269,7 @@ async fn a_restarted_scheduler_keeps_the_latest_configuration() {
 async fn a_schedule_of_an_unauthorized_owner_is_refused() {
     let tree = TestTree::new().await;
     tree.schedule(cron_schedule("tick", "* * * * *")).await.unwrap();
-    tree.at(70).await;
+    tree.advance_to(70).await;
     assert_eq!(tree.occurrence_lines("tick").await, ["08:01 refused"]);
     let reason = tree.schedule_store.all().await[0].reason.clone().unwrap();
     assert!(reason.starts_with("forbidden: "), "{reason}");
@@ -279,7 +279,7 @@ async fn a_schedule_of_an_unauthorized_owner_is_refused() {
 /// Sixty schedules of this owner that are due at the same times; how often the ledger was written and the
 /// tokens were read at the first of these, and what became of it.
 async fn run_due_together(tree: &TestTree, owner: &str) -> (u32, u32, Vec<OccurrenceStatus>) {
-    let one = |number: u32| {
+    let configured_schedule = |number: u32| {
         let spec = ScheduleSpec {
             input: "tick".to_owned(),
             ..cron_schedule(&format!("tick-{number}"), "* * * * *")
@@ -287,12 +287,12 @@ async fn run_due_together(tree: &TestTree, owner: &str) -> (u32, u32, Vec<Occurr
         ConfiguredSchedule { spec, owner: owner.to_owned() }
     };
     tree.script("tick", [ScriptedAttempt::ok(30)]);
-    _ = tree.api().schedules.configure_schedules((0..60).map(one).collect()).await;
-    tree.at(59).await;
+    _ = tree.api().schedules.configure_schedules((0..60).map(configured_schedule).collect()).await;
+    tree.advance_to(59).await;
     tree.faults.clear_faults();
-    tree.at(70).await;
-    let verdicts = tree.schedule_store.all().await.iter().map(|it| it.status).collect();
-    (tree.faults.calls(GatedCall::Schedule), tree.faults.calls(GatedCall::Read), verdicts)
+    tree.advance_to(70).await;
+    let statuses = tree.schedule_store.all().await.iter().map(|it| it.status).collect();
+    (tree.faults.calls(GatedCall::Schedule), tree.faults.calls(GatedCall::Read), statuses)
 }
 
 #[tokio::test(start_paused = true)]
@@ -302,16 +302,16 @@ async fn unauthorized_occurrences_are_refused_in_one_write() {
         run_due_together(&tree, "nobody").await,
         (1, 1, vec![OccurrenceStatus::Refused; 60])
     );
-    assert_eq!(tree.driver.probe().started.len(), 0);
+    assert_eq!(tree.driver.probe().starts.len(), 0);
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn occurrences_due_together_are_written_in_batches() {
-    let tree = TestTree::tuned(|spec| spec.limits.capacity.waiting = 100).await;
-    tree.admit().await;
-    let (written, _, verdicts) = run_due_together(&tree, &tree.caller().name).await;
-    assert_eq!(verdicts, vec![OccurrenceStatus::Fired; 60]);
+    let tree = TestTree::tuned(|spec| spec.limits.capacity.max_waiting = 100).await;
+    tree.add_caller_token().await;
+    let (written, _, statuses) = run_due_together(&tree, &tree.caller().name).await;
+    assert_eq!(statuses, vec![OccurrenceStatus::Fired; 60]);
     assert!(written <= 3, "written {written} times");
     tree.end().await;
 }
@@ -319,15 +319,19 @@ async fn occurrences_due_together_are_written_in_batches() {
 #[tokio::test(start_paused = true)]
 async fn occurrences_due_within_20_ms_are_decided_together() {
     let tree = TestTree::new().await;
-    let one = |number: u32| {
+    let configured_schedule = |number: u32| {
         let jitter = Duration::from_millis(160);
         let spec = ScheduleSpec { jitter, ..cron_schedule(&format!("tick-{number}"), "* * * * *") };
         ConfiguredSchedule { spec, owner: "nobody".to_owned() }
     };
-    tree.api().schedules.configure_schedules((0..60).map(one).collect()).await.unwrap();
-    tree.at(59).await;
+    tree.api()
+        .schedules
+        .configure_schedules((0..60).map(configured_schedule).collect())
+        .await
+        .unwrap();
+    tree.advance_to(59).await;
     tree.faults.clear_faults();
-    tree.at(70).await;
+    tree.advance_to(70).await;
     let all = tree.schedule_store.all().await;
     let late = all.iter().map(|it| (it.decided_at - it.due).num_milliseconds());
     let (first, last) = (late.clone().min(), late.max());
@@ -344,11 +348,11 @@ async fn a_crash_during_a_refusal_repeats_no_occurrence() {
             let mut tree = TestTree::new().await;
             tree.schedule(cron_schedule("tick", "* * * * *")).await.unwrap();
             tree.faults.delay_all(call, 2);
-            tree.at(kill_second).await;
+            tree.advance_to(kill_second).await;
             tree.kill().await;
             tree.faults.clear_faults();
             tree.start().await;
-            tree.at(80).await;
+            tree.advance_to(80).await;
             assert_eq!(
                 tree.occurrence_lines("tick").await,
                 ["08:01 refused"],
@@ -363,14 +367,14 @@ async fn a_crash_during_a_refusal_repeats_no_occurrence() {
 async fn a_success_resets_the_failure_streak() {
     let tree = tree_with_schedule(cron_schedule("tick", "* * * * *")).await;
     tree.script("tick", [ScriptedAttempt::fail(1, Code::Exit)]);
-    tree.at(190).await;
+    tree.advance_to(190).await;
     let id = cron_schedule("tick", "* * * * *").id;
     assert_eq!(tree.api().schedules.schedule(&tree.caller(), &id).await.unwrap().streak, 3);
     let alerts = tree.status().await.alerts;
     let alert = (alerts[0].cause.as_str(), alerts[0].subject.as_str(), alerts[0].value);
     assert_eq!(alert, ("schedule-failing", "tick", 3));
     tree.script("tick", [ScriptedAttempt::ok(1)]);
-    tree.at(250).await;
+    tree.advance_to(250).await;
     assert_eq!(tree.api().schedules.schedule(&tree.caller(), &id).await.unwrap().streak, 0);
     assert_eq!(tree.status().await.alerts, []);
     let statistics = tree.api().schedules.statistics(&tree.caller(), &id).await.unwrap();

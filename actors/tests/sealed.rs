@@ -20,7 +20,7 @@ async fn kill_with_secret_input(tree: &mut TestTree) -> ExecutionId {
     tree.script(SECRET_INPUT, [ScriptedAttempt::ok(10)]);
     tree.submit("a").await.unwrap();
     let id = tree.submit(SECRET_INPUT).await.unwrap();
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.kill().await;
     assert!(!tree.record(id).await.unwrap().replayable);
     id
@@ -38,7 +38,7 @@ async fn a_queued_input_with_a_secret_runs_after_a_kill() {
     assert!(!String::from_utf8_lossy(&bytes).contains("jane"));
     tree.start().await;
     assert_eq!(tree.wait(id).await, "completed");
-    assert_eq!(tree.driver.probe().started, ["a#1@0".to_owned(), format!("{SECRET_INPUT}#1@5")]);
+    assert_eq!(tree.driver.probe().starts, ["a#1@0".to_owned(), format!("{SECRET_INPUT}#1@5")]);
     assert_eq!(sealed_input(&tree, id).await, None, "erased with the end");
     tree.end().await;
 }
@@ -59,7 +59,7 @@ async fn an_input_without_its_key_is_not_run() {
     tree.sealer.restore_key();
     let retried = api.requests.retry(&caller, id).await.unwrap().execution;
     assert_eq!(tree.wait(retried).await, "completed");
-    assert_eq!(tree.driver.probe().started.last().unwrap().split('#').next(), Some(SECRET_INPUT));
+    assert_eq!(tree.driver.probe().starts.last().unwrap().split('#').next(), Some(SECRET_INPUT));
     tree.end().await;
 }
 
@@ -69,7 +69,7 @@ async fn reattached_work_is_retried_with_its_raw_input() {
     let mut tree = TestTree::new().await;
     tree.script(SECRET_INPUT, [ScriptedAttempt::ok(10)]);
     let id = tree.submit(SECRET_INPUT).await.unwrap();
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.kill().await;
     tree.script(
         SECRET_INPUT,
@@ -78,7 +78,7 @@ async fn reattached_work_is_retried_with_its_raw_input() {
     tree.driver.hold(id);
     tree.start().await;
     assert_eq!(tree.wait(id).await, "completed");
-    let started = tree.driver.probe().started;
+    let started = tree.driver.probe().starts;
     assert_eq!(
         started,
         [
@@ -99,7 +99,7 @@ async fn a_failed_actor_loses_no_queued_input() {
     let id = tree.submit(SECRET_INPUT).await.unwrap();
     tree.crash_agent(DEFAULT_AGENT).await;
     assert_eq!(tree.wait(id).await, "completed");
-    assert_eq!(tree.driver.probe().started, ["a#1@0".to_owned(), format!("{SECRET_INPUT}#1@0")]);
+    assert_eq!(tree.driver.probe().starts, ["a#1@0".to_owned(), format!("{SECRET_INPUT}#1@0")]);
     tree.end().await;
 }
 
@@ -149,7 +149,7 @@ fn hourly() -> ScheduleSpec {
 
 /// A schedule of a caller whose input redaction changes; it is stored redacted and shown redacted.
 async fn create_secret_schedule(tree: &TestTree) {
-    tree.admit().await;
+    tree.add_caller_token().await;
     tree.script(
         SECRET_INPUT,
         [
@@ -169,10 +169,10 @@ async fn create_secret_schedule(tree: &TestTree) {
 async fn a_schedule_runs_with_its_raw_input_over_a_restart() {
     let mut tree = TestTree::new().await;
     create_secret_schedule(&tree).await;
-    tree.at(3601).await;
+    tree.advance_to(3601).await;
     tree.restart().await;
-    tree.at(7300).await;
-    let started = tree.driver.probe().started;
+    tree.advance_to(7300).await;
+    let started = tree.driver.probe().starts;
     assert!(
         started.len() == 2 && started.iter().all(|it| it.starts_with(SECRET_INPUT)),
         "{started:?}"
@@ -190,8 +190,8 @@ async fn a_schedule_updated_with_its_shown_text_keeps_its_input() {
         api.schedules.schedule(&caller, &hourly().id).await.unwrap().schedule.spec;
     redacted_spec.name = "another name".to_owned();
     api.schedules.put_schedule(&caller, redacted_spec, false).await.unwrap();
-    tree.at(3700).await;
-    assert!(tree.driver.probe().started[0].starts_with(SECRET_INPUT));
+    tree.advance_to(3700).await;
+    assert!(tree.driver.probe().starts[0].starts_with(SECRET_INPUT));
     tree.end().await;
 }
 
@@ -204,11 +204,11 @@ async fn a_schedule_without_its_key_refuses_its_occurrences() {
     tree.start().await;
     let status = tree.status().await.scheduler.unwrap();
     assert_eq!((status.schedules, status.locked), (1, 1));
-    tree.at(3700).await;
-    let times = tree.schedule_store.all().await;
-    let reason = times[0].reason.clone().unwrap();
-    assert!(times.len() == 1 && reason.starts_with("input-sealed: "), "{times:?}");
-    assert!(tree.driver.probe().started.is_empty());
+    tree.advance_to(3700).await;
+    let occurrences = tree.schedule_store.all().await;
+    let reason = occurrences[0].reason.clone().unwrap();
+    assert!(occurrences.len() == 1 && reason.starts_with("input-sealed: "), "{occurrences:?}");
+    assert!(tree.driver.probe().starts.is_empty());
     // Paused and resumed, the schedule keeps its sealed texts; with a new input it runs.
     let (api, caller) = (tree.api().clone(), tree.caller());
     let before = tree.schedule_store.schedules().await.unwrap().remove(0).sealed;
@@ -217,8 +217,8 @@ async fn a_schedule_without_its_key_refuses_its_occurrences() {
     assert!(paused.redacted && paused.schedule.is_locked());
     assert_eq!(tree.schedule_store.schedules().await.unwrap().remove(0).sealed, before);
     api.schedules.put_schedule(&caller, hourly(), false).await.unwrap();
-    tree.at(7300).await;
-    assert_eq!(tree.driver.probe().started.len(), 1);
+    tree.advance_to(7300).await;
+    assert_eq!(tree.driver.probe().starts.len(), 1);
     assert_eq!(tree.status().await.scheduler.unwrap().locked, 0);
     tree.end().await;
 }
@@ -234,9 +234,9 @@ async fn a_configured_schedule_needs_no_key() {
     tree.start().await;
     let stored = tree.schedule_store.schedules().await.unwrap().remove(0);
     assert!(stored.is_locked() && stored.origin == ScheduleOrigin::Configuration, "{stored:?}");
-    tree.at(3700).await;
+    tree.advance_to(3700).await;
     assert!(
-        tree.driver.probe().started[0].starts_with(SECRET_INPUT),
+        tree.driver.probe().starts[0].starts_with(SECRET_INPUT),
         "{:?}",
         tree.occurrence_lines("report").await
     );
@@ -254,7 +254,7 @@ async fn plain_text_schedules_of_earlier_releases_are_sealed() {
     tree.start().await;
     let stored = tree.schedule_store.schedules().await.unwrap().remove(0);
     assert!(stored.is_locked() && !stored.spec.input.contains("Hunter"), "{stored:?}");
-    tree.at(3700).await;
-    assert!(tree.driver.probe().started[0].starts_with(SECRET_INPUT));
+    tree.advance_to(3700).await;
+    assert!(tree.driver.probe().starts[0].starts_with(SECRET_INPUT));
     tree.end().await;
 }

@@ -19,9 +19,9 @@ async fn the_queue_is_shown_in_order_with_its_deadlines() {
         TestTree::tuned(|spec| spec.limits.capacity.queue_timeout = Duration::from_secs(60)).await;
     tree.script("a", [ScriptedAttempt::ok(50)]);
     tree.submit("a").await.unwrap();
-    tree.at(10).await;
+    tree.advance_to(10).await;
     let first = tree.submit("b").await.unwrap();
-    tree.at(20).await;
+    tree.advance_to(20).await;
     let next = tree.submit("c").await.unwrap();
     let queued = tree.agent(DEFAULT_AGENT).await.work.queued;
     let entries: Vec<_> = queued
@@ -44,18 +44,28 @@ async fn each_phase_is_shown_with_its_start_and_deadline() {
     );
     tree.submit("a").await.unwrap();
     let mut phases = Vec::new();
-    for at in [5, 15] {
-        tree.at(at).await;
-        let one = tree.agent(DEFAULT_AGENT).await.work.running.remove(0);
-        let attempt = one.attempt_id.map(|attempt_id| attempt_id.attempt);
-        phases.push((one.state, one.since.map(second_of), one.deadline.map(second_of), attempt));
+    for second in [5, 15] {
+        tree.advance_to(second).await;
+        let execution = tree.agent(DEFAULT_AGENT).await.work.running.remove(0);
+        let attempt = execution.attempt_id.map(|attempt_id| attempt_id.attempt);
+        phases.push((
+            execution.state,
+            execution.since.map(second_of),
+            execution.deadline.map(second_of),
+            attempt,
+        ));
     }
-    tree.at(30).await;
+    tree.advance_to(30).await;
     // Past the second at which the act ends; virtual time, nothing waits.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let one = tree.agent(DEFAULT_AGENT).await.work.running.remove(0);
-    let attempt = one.attempt_id.map(|attempt_id| attempt_id.attempt);
-    phases.push((one.state, one.since.map(second_of), one.deadline.map(second_of), attempt));
+    let execution = tree.agent(DEFAULT_AGENT).await.work.running.remove(0);
+    let attempt = execution.attempt_id.map(|attempt_id| attempt_id.attempt);
+    phases.push((
+        execution.state,
+        execution.since.map(second_of),
+        execution.deadline.map(second_of),
+        attempt,
+    ));
     assert_eq!(
         phases,
         [
@@ -73,9 +83,9 @@ async fn an_obsolete_deadline_is_not_shown() {
     let tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::fail(2, Code::TransientFailure).with_cleanup_time(20)]);
     tree.submit("a").await.unwrap();
-    tree.at(5).await;
-    let one = tree.agent(DEFAULT_AGENT).await.work.running.remove(0);
-    assert_eq!((one.state, one.deadline), (Some(State::Failed), None));
+    tree.advance_to(5).await;
+    let execution = tree.agent(DEFAULT_AGENT).await.work.running.remove(0);
+    assert_eq!((execution.state, execution.deadline), (Some(State::Failed), None));
     tree.end().await;
 }
 
@@ -85,7 +95,7 @@ async fn the_last_outcome_is_shown() {
     tree.script("a", [ScriptedAttempt::fail(7, Code::Exit)]);
     let id = tree.submit("a").await.unwrap();
     tree.wait(id).await;
-    tree.at(20).await;
+    tree.advance_to(20).await;
     let last = tree.agent(DEFAULT_AGENT).await.work.last_execution.unwrap();
     assert_eq!((last.id, last.outcome, second_of(last.at)), (id, Outcome::Failed, 7));
     tree.end().await;
@@ -95,7 +105,7 @@ async fn the_last_outcome_is_shown() {
 async fn agents_are_listed_by_id_with_their_capacity() {
     let mut third = spec("three");
     third.enabled = false;
-    third.limits.capacity.running = None;
+    third.limits.capacity.max_running = None;
     let tree = TestTree::of([spec("two"), third, spec("one")]).await;
     let status = tree.status().await;
     let listed: Vec<_> = status
@@ -120,7 +130,7 @@ async fn an_actor_that_does_not_answer_is_shown_as_unresponsive() {
     let tree = TestTree::new().await;
     tree.faults.delay_next(GatedCall::List, [20]);
     tree.crash_agent(DEFAULT_AGENT).await;
-    tree.at(5).await;
+    tree.advance_to(5).await;
     let status = tree.status().await;
     let observed = (status.root.health, status.gateway.health, tree.second());
     assert_eq!(observed, (Health::Silent, Health::Alive, 5));

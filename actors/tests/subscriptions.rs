@@ -13,10 +13,10 @@ async fn a_follower_of_the_ledger_sees_the_end_without_delay() {
     tree.script("a", [ScriptedAttempt::ok(10)]);
     let id = tree.submit("a").await.unwrap();
     let started = Instant::now();
-    let mut follow =
+    let mut subscription =
         Subscription::new(tree.api().reader.clone(), tree.record(id).await.unwrap(), 0, None);
     let record = loop {
-        if let Some(SubscriptionItem::EndOrQuestion(record)) = follow.next().await.unwrap() {
+        if let Some(SubscriptionItem::EndOrQuestion(record)) = subscription.next().await.unwrap() {
             break record;
         }
     };
@@ -28,17 +28,17 @@ async fn a_follower_of_the_ledger_sees_the_end_without_delay() {
 #[tokio::test(start_paused = true)]
 async fn new_requests_in_a_long_queue_know_their_position() {
     let mut worker = spec(DEFAULT_AGENT);
-    worker.limits.capacity.waiting = 300;
+    worker.limits.capacity.max_waiting = 300;
     let tree = TestTree::of([worker]).await;
-    let mut all = Vec::new();
-    for place in 0..200 {
-        let text = format!("text {place}");
+    let mut ids = Vec::new();
+    for number in 0..200 {
+        let text = format!("text {number}");
         tree.script(&text, [ScriptedAttempt::ok(10)]);
-        all.push(tree.submit(&text).await.unwrap());
-        assert_eq!(position(&tree, all[place]).await, (place > 0).then_some(place), "{text}");
+        ids.push(tree.submit(&text).await.unwrap());
+        assert_eq!(position(&tree, ids[number]).await, (number > 0).then_some(number), "{text}");
     }
-    tree.at(11).await;
-    assert_eq!(position(&tree, all[199]).await, Some(198));
+    tree.advance_to(11).await;
+    assert_eq!(position(&tree, ids[199]).await, Some(198));
     tree.end().await;
 }
 

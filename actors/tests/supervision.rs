@@ -15,9 +15,9 @@ async fn two_agents() -> TestTree {
 #[tokio::test(start_paused = true)]
 async fn a_panicked_agent_is_restarted_and_counted() {
     let tree = two_agents().await;
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.crash_agent("one").await;
-    tree.at(9).await;
+    tree.advance_to(9).await;
     let (one, two) = (tree.agent("one").await, tree.agent("two").await);
     let observed = [one, two]
         .map(|agent| (agent.health, agent.starts.restarts, agent.starts.last_fault.is_some()));
@@ -33,15 +33,15 @@ async fn an_agent_crash_interrupts_running_work_only() {
         tree.script(text, [ScriptedAttempt::ok(10)]);
         ids.push(tree.submit(text).await.unwrap());
     }
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.crash_agent(DEFAULT_AGENT).await;
     let mut ends = Vec::new();
     for id in ids {
         ends.push(format!("{} at {}", tree.wait(id).await, tree.second()));
     }
     assert_eq!(ends, ["failed: interrupted at 5", "completed at 15", "completed at 25"]);
-    assert_eq!(tree.driver.probe().started, ["a#1@0", "b#1@5", "c#1@15"]);
-    assert_eq!(tree.driver.probe().max_alive, 1);
+    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@5", "c#1@15"]);
+    assert_eq!(tree.driver.probe().max_alive_count, 1);
     tree.end().await;
 }
 
@@ -50,7 +50,7 @@ async fn a_crash_of_one_agent_does_not_affect_another() {
     let tree = two_agents().await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
     let id = tree.submit_to("two", "a").await.unwrap();
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.crash_agent("one").await;
     assert_eq!((tree.wait(id).await.as_str(), tree.second()), ("completed", 10));
     tree.end().await;
@@ -64,14 +64,14 @@ async fn an_agent_is_quarantined_after_four_failures_in_a_minute() {
         tree.script(text, [ScriptedAttempt::ok(100)]);
     }
     for second in [1, 2, 3] {
-        tree.at(second).await;
+        tree.advance_to(second).await;
         tree.crash_agent("one").await;
     }
     let running = tree.submit_to("one", "a").await.unwrap();
     let queued = tree.submit_to("one", "b").await.unwrap();
-    tree.at(4).await;
+    tree.advance_to(4).await;
     tree.crash_agent("one").await;
-    tree.at(5).await;
+    tree.advance_to(5).await;
     let (one, two) = (tree.agent("one").await, tree.agent("two").await);
     assert_eq!(
         (one.health, one.starts.restarts, two.health),
@@ -89,10 +89,10 @@ async fn an_agent_is_quarantined_after_four_failures_in_a_minute() {
 async fn crashes_far_apart_are_tolerated() {
     let tree = TestTree::new().await;
     for second in [10, 40, 71, 102, 133] {
-        tree.at(second).await;
+        tree.advance_to(second).await;
         tree.crash_agent(DEFAULT_AGENT).await;
     }
-    tree.at(140).await;
+    tree.advance_to(140).await;
     let agent = tree.agent(DEFAULT_AGENT).await;
     assert_eq!((agent.health, agent.starts.restarts), (Health::Alive, 5));
     tree.end().await;
@@ -169,8 +169,8 @@ async fn an_execution_resumes_from_the_records_of_its_crashed_actor() {
     tokio::time::sleep(Duration::from_millis(1500)).await;
     tree.clock.panic_at_reading(1);
     assert_eq!(tree.wait(id).await, "completed");
-    assert_eq!(tree.driver.probe().started, ["a#1@0", "again a#1@3"]);
-    assert_eq!(tree.path(id).await, "idle starting running completed cleanup idle");
+    assert_eq!(tree.driver.probe().starts, ["a#1@0", "again a#1@3"]);
+    assert_eq!(tree.states(id).await, "idle starting running completed cleanup idle");
     tree.end().await;
 }
 
@@ -181,11 +181,11 @@ async fn a_cancel_order_survives_the_crash_of_its_actor() {
     tree.script("a", [ScriptedAttempt::ok(10)]);
     let id = tree.submit("a").await.unwrap();
     tree.driver.hold(id);
-    tree.at(2).await;
+    tree.advance_to(2).await;
     tree.clock.panic_at_reading(1);
     tree.cancel(id).await.unwrap();
     assert_eq!(tree.wait(id).await, "cancelled: execution-cancelled");
-    assert_eq!(tree.driver.probe().started, ["a#1@0"]);
+    assert_eq!(tree.driver.probe().starts, ["a#1@0"]);
     assert_eq!(tree.agent(DEFAULT_AGENT).await.starts.restarts, 0);
     tree.end().await;
 }
@@ -197,8 +197,8 @@ async fn an_unwritten_execution_resumes_when_its_agent_crashes() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     tree.crash_agent(DEFAULT_AGENT).await;
     assert_eq!(tree.wait(id).await, "completed");
-    assert_eq!(tree.driver.probe().started, ["a#1@0", "again a#1@1"]);
-    assert_eq!(tree.path(id).await, "idle starting running completed cleanup idle");
+    assert_eq!(tree.driver.probe().starts, ["a#1@0", "again a#1@1"]);
+    assert_eq!(tree.states(id).await, "idle starting running completed cleanup idle");
     tree.end().await;
 }
 
@@ -208,7 +208,7 @@ async fn a_late_written_end_stands_though_the_actor_crashed() {
     let tree = TestTree::new().await;
     tree.faults.delay_next(GatedCall::Settle, [5]);
     let id = tree.submit("a").await.unwrap();
-    tree.at(2).await;
+    tree.advance_to(2).await;
     tree.crash_agent(DEFAULT_AGENT).await;
     assert_eq!((tree.wait(id).await.as_str(), tree.second()), ("completed", 5));
     tree.end().await;
@@ -221,7 +221,7 @@ async fn four_executions_that_panic_in_a_minute_restart_their_agent() {
     for _ in 0..4 {
         assert_eq!(tree.run("bomb").await, "failed: interrupted at 0");
     }
-    tree.at(5).await;
+    tree.advance_to(5).await;
     assert_eq!(
         (tree.agent(DEFAULT_AGENT).await.starts.restarts, tree.run("next").await.as_str()),
         (1, "completed at 5")
@@ -235,10 +235,10 @@ async fn a_claim_that_outlives_its_agent_is_settled() {
     let tree = TestTree::new().await;
     tree.faults.delay_next(GatedCall::Claim, [10]);
     let id = tree.submit("a").await.unwrap();
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.crash_agent(DEFAULT_AGENT).await;
     let end = format!("{} at {}", tree.wait(id).await, tree.second());
-    tree.at(60).await;
+    tree.advance_to(60).await;
     assert_eq!([end, tree.run("b").await], ["failed: interrupted at 10", "completed at 60"]);
     tree.end().await;
 }
@@ -250,11 +250,11 @@ async fn a_record_that_outlives_its_agent_is_settled() {
     tree.faults.delay_next(GatedCall::Accept, [6]);
     let submitted = async { tree.submit_as(DEFAULT_AGENT, "message", "a").await };
     let crashed = async {
-        tree.at(3).await;
+        tree.advance_to(3).await;
         tree.crash_agent(DEFAULT_AGENT).await;
     };
     let (submitted, ()) = tokio::join!(submitted, crashed);
-    tree.at(30).await;
+    tree.advance_to(30).await;
     let (id, joined) = tree.submit_as(DEFAULT_AGENT, "message", "a").await.unwrap();
     assert_eq!((submitted, joined), (Err(Code::Internal), true));
     assert_eq!(tree.wait(id).await, "failed: interrupted-not-run");
@@ -268,7 +268,7 @@ async fn an_agent_that_cannot_read_the_ledger_is_restarted() {
     let tree = TestTree::new().await;
     tree.faults.fail(GatedCall::List, 1);
     tree.crash_agent(DEFAULT_AGENT).await;
-    tree.at(5).await;
+    tree.advance_to(5).await;
     let agent = tree.agent(DEFAULT_AGENT).await;
     assert_eq!((agent.health, agent.starts.restarts), (Health::Alive, 1));
     assert_eq!(tree.run("a").await, "completed at 5");
@@ -282,7 +282,7 @@ async fn a_long_ledger_outage_does_not_quarantine_a_failed_agent() {
     let running = tree.submit_to("one", "a").await.unwrap();
     tree.faults.fail(GatedCall::List, u32::MAX);
     tree.crash_agent("one").await;
-    tree.at(600).await;
+    tree.advance_to(600).await;
     let agent = tree.agent("one").await;
     // An agent whose next actor cannot read the ledger waits for the ledger and is not
     // quarantined
@@ -291,7 +291,7 @@ async fn a_long_ledger_outage_does_not_quarantine_a_failed_agent() {
     assert!((10..=30).contains(&tries), "{tries} tries in ten minutes");
     assert_eq!(tree.submit_to("one", "b").await, Err(Code::LedgerUnavailable));
     tree.faults.clear_faults();
-    tree.at(640).await;
+    tree.advance_to(640).await;
     assert_eq!(tree.wait(running).await, "completed");
     let agent = tree.agent("one").await;
     assert_eq!((agent.health, agent.starts.restarts), (Health::Alive, 1));
@@ -305,7 +305,7 @@ async fn a_service_stops_while_an_agent_waits_for_the_ledger() {
     let mut tree = two_agents().await;
     tree.faults.fail(GatedCall::List, u32::MAX);
     tree.crash_agent("one").await;
-    tree.at(50).await;
+    tree.advance_to(50).await;
     tree.stop(5).await;
     assert!(tree.second() <= 56, "it took until {}", tree.second());
     tree.end().await;
@@ -317,7 +317,7 @@ async fn a_caller_gets_an_answer_while_the_agent_awaits_the_ledger() {
     let tree = two_agents().await;
     tree.script("a", [ScriptedAttempt::ok(100)]);
     let caller = tokio::spawn(tree.submit_and_wait_once("one", "message", "a"));
-    tree.at(1).await;
+    tree.advance_to(1).await;
     tree.faults.fail(GatedCall::List, u32::MAX);
     tree.faults.fail(GatedCall::Settle, u32::MAX);
     tree.crash_agent("one").await;

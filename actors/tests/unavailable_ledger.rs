@@ -17,9 +17,9 @@ const MAX_ANSWER_DELAY: Duration = Duration::from_secs(30);
 /// Waits as a caller that connects later, and returns the duration of the wait.
 async fn wait_for_end(tree: &TestTree, id: ExecutionId) -> (Result<(), Failure>, Duration) {
     let (started, record) = (Instant::now(), tree.record(id).await.unwrap());
-    let waiting = tree.api().requests.settled(&record.agent, id, None);
-    let settled = tokio::time::timeout(Duration::from_secs(600), waiting).await.unwrap();
-    (settled.map(drop), started.elapsed())
+    let waiting = tree.api().requests.wait_until_settled(&record.agent, id, None);
+    let result = tokio::time::timeout(Duration::from_secs(600), waiting).await.unwrap();
+    (result.map(drop), started.elapsed())
 }
 
 fn expect_disk_failure(failure: &Failure) {
@@ -41,7 +41,7 @@ async fn a_waiting_caller_learns_of_an_unrecorded_end() {
     tree.faults.clear_faults();
     let (id, _) = tree.submit_as(DEFAULT_AGENT, "message", "a").await.unwrap();
     assert_eq!(tree.wait(id).await, "completed");
-    assert_eq!(tree.driver.probe().started, ["a#1@0"]);
+    assert_eq!(tree.driver.probe().starts, ["a#1@0"]);
     tree.end().await;
 }
 
@@ -61,7 +61,7 @@ async fn a_waiting_caller_is_answered_during_a_drain() {
     let mut tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::ok(5)]);
     let id = tree.submit("a").await.unwrap();
-    tree.at(1).await;
+    tree.advance_to(1).await;
     tree.faults.fail(GatedCall::Settle, u32::MAX);
     let stopping = tokio::spawn(tree.stop_future(300));
     let (answer, elapsed) = wait_for_end(&tree, id).await;
@@ -78,7 +78,7 @@ async fn a_waiting_caller_learns_of_an_unrecorded_question() {
     let tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::ask(5)]);
     let caller = tokio::spawn(tree.submit_and_wait_once(DEFAULT_AGENT, "message", "a"));
-    tree.at(1).await;
+    tree.advance_to(1).await;
     let started = Instant::now();
     for call in [GatedCall::Record, GatedCall::Append] {
         tree.faults.fail(call, u32::MAX);
@@ -89,7 +89,7 @@ async fn a_waiting_caller_learns_of_an_unrecorded_question() {
     // disk cannot be written
     assert!(started.elapsed() < MAX_ANSWER_DELAY, "{:?}", started.elapsed());
     tree.faults.clear_faults();
-    tree.at(60).await;
+    tree.advance_to(60).await;
     let (id, joined) = tree.submit_as(DEFAULT_AGENT, "message", "a").await.unwrap();
     assert_eq!((joined, tree.record(id).await.unwrap().state), (true, State::Waiting));
     tree.end().await;
@@ -101,10 +101,10 @@ async fn a_follower_learns_of_an_unrecorded_end() {
     tree.faults.fail(GatedCall::Settle, u32::MAX);
     let id = tree.submit("a").await.unwrap();
     let record = tree.record(id).await.unwrap();
-    let (started, mut follow) =
+    let (started, mut subscription) =
         (Instant::now(), Subscription::new(tree.api().reader.clone(), record, 0, None));
     let failure = loop {
-        match follow.next().await {
+        match subscription.next().await {
             Ok(Some(SubscriptionItem::EndOrQuestion(_)) | None) => {
                 panic!("an end was told that is not recorded")
             }
@@ -116,7 +116,7 @@ async fn a_follower_learns_of_an_unrecorded_end() {
     // disk cannot be written
     expect_disk_failure(&failure);
     assert!(started.elapsed() < MAX_ANSWER_DELAY, "{:?}", started.elapsed());
-    assert!(matches!(follow.next().await, Ok(None)), "the stream ends with the error");
+    assert!(matches!(subscription.next().await, Ok(None)), "the stream ends with the error");
     tree.faults.clear_faults();
     assert_eq!(tree.wait(id).await, "completed");
     tree.end().await;
@@ -131,9 +131,9 @@ async fn a_request_recorded_too_late_is_refused_and_found_later() {
     // A request that is not recorded within ten seconds is refused as late, and the same
     // message finds it later
     assert_eq!((late, tree.second()), (Err(Code::AcceptTimeout), 10));
-    tree.at(20).await;
+    tree.advance_to(20).await;
     let (id, joined) = tree.submit_as(DEFAULT_AGENT, "message", "a").await.unwrap();
     assert_eq!((joined, tree.wait(id).await.as_str()), (true, "completed"));
-    assert_eq!(tree.driver.probe().started, ["a#1@15"]);
+    assert_eq!(tree.driver.probe().starts, ["a#1@15"]);
     tree.end().await;
 }

@@ -28,11 +28,11 @@ async fn agents_of_one_workspace_run_in_order_of_arrival() {
         tree.script(text, [ScriptedAttempt::ok(10)]);
         tree.submit_to(agent, text).await.unwrap();
     }
-    tree.at(60).await;
+    tree.advance_to(60).await;
     let probe = tree.driver.probe();
     // What is freed wakes who waits: nobody loses the second until the next look.
-    assert_eq!(probe.started, ["one#1@0", "aside#1@0", "two#1@10", "three#1@20"]);
-    assert_eq!(probe.max_alive, 2);
+    assert_eq!(probe.starts, ["one#1@0", "aside#1@0", "two#1@10", "three#1@20"]);
+    assert_eq!(probe.max_alive_count, 2);
     tree.end().await;
 }
 
@@ -46,10 +46,10 @@ async fn workspace_order_follows_the_arrival_of_requests() {
     for (agent, text) in [("a", "long"), ("b", "short"), ("b", "early"), ("c", "late")] {
         tree.submit_to(agent, text).await.unwrap();
     }
-    tree.at(3).await;
+    tree.advance_to(3).await;
     tree.driver.set_workspace("b", "/srv/x");
-    tree.at(60).await;
-    assert_eq!(tree.driver.probe().started, ["long#1@0", "short#1@0", "early#1@20", "late#1@30"]);
+    tree.advance_to(60).await;
+    assert_eq!(tree.driver.probe().starts, ["long#1@0", "short#1@0", "early#1@20", "late#1@30"]);
     tree.end().await;
 }
 
@@ -62,8 +62,8 @@ async fn read_only_agents_do_not_wait_for_a_workspace() {
         tree.script(text, [ScriptedAttempt::ok(10)]);
         tree.submit_to(agent, text).await.unwrap();
     }
-    tree.at(60).await;
-    assert_eq!(tree.driver.probe().started, ["one#1@0", "two#1@0"]);
+    tree.advance_to(60).await;
+    assert_eq!(tree.driver.probe().starts, ["one#1@0", "two#1@0"]);
     tree.end().await;
 }
 
@@ -74,11 +74,11 @@ async fn the_workspace_is_resolved_when_the_turn_comes() {
         tree.script(text, [ScriptedAttempt::ok(100)]);
         tree.submit_to(agent, text).await.unwrap();
     }
-    tree.at(10).await;
-    assert_eq!(tree.driver.probe().alive, 2);
+    tree.advance_to(10).await;
+    assert_eq!(tree.driver.probe().alive_count, 2);
     tree.driver.set_workspace("b", "/srv/z"); // As a link that leads elsewhere now.
-    tree.at(12).await;
-    assert_eq!(tree.driver.probe().alive, 3);
+    tree.advance_to(12).await;
+    assert_eq!(tree.driver.probe().alive_count, 3);
     tree.end().await;
 }
 
@@ -93,10 +93,10 @@ async fn cancelled_and_timed_out_waiters_leave_the_workspace_queue() {
         tree.script(text, [ScriptedAttempt::ok(10)]);
         ids.push(tree.submit_to(agent, text).await.unwrap());
     }
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.cancel(ids[1]).await.unwrap();
-    tree.at(60).await;
-    assert_eq!(tree.driver.probe().started, ["one#1@0", "four#1@10"]);
+    tree.advance_to(60).await;
+    assert_eq!(tree.driver.probe().starts, ["one#1@0", "four#1@10"]);
     let ends = [tree.end_of(ids[1]).await, tree.end_of(ids[2]).await];
     assert_eq!(ends, ["cancelled: execution-cancelled", "failed: queue-timeout"]);
     tree.end().await;
@@ -114,11 +114,11 @@ async fn one_queue_timeout_covers_the_queue_and_the_workspace() {
         tree.script(text, [ScriptedAttempt::ok(20)]);
         tree.submit_to(agent, text).await.unwrap();
     }
-    tree.at(1).await;
+    tree.advance_to(1).await;
     tree.script("again", [ScriptedAttempt::ok(20)]);
     tree.submit_to("a", "again").await.unwrap();
     let late = tree.submit_to("b", "late").await.unwrap();
-    tree.at(19).await;
+    tree.advance_to(19).await;
     tree.driver.set_workspace("b", "/srv/x");
     assert_eq!(tree.wait(late).await, "failed: queue-timeout");
     assert_eq!(tree.second(), 26);
@@ -128,17 +128,17 @@ async fn one_queue_timeout_covers_the_queue_and_the_workspace() {
 #[tokio::test(start_paused = true)]
 async fn a_workspace_is_free_between_attempts_and_after_a_crash() {
     let tree = test_tree(&[("a", "/srv/x"), ("b", "/srv/x"), ("c", "/srv/x")]).await;
-    let fails = ScriptedAttempt::failing_to_start(Code::NoResources);
-    tree.script("one", [fails, ScriptedAttempt::ok(10)]);
+    let failing_attempt = ScriptedAttempt::failing_to_start(Code::NoResources);
+    tree.script("one", [failing_attempt, ScriptedAttempt::ok(10)]);
     tree.script("two", [ScriptedAttempt::panicking()]);
     tree.script("three", [ScriptedAttempt::ok(10)]);
     for (agent, text) in [("a", "one"), ("b", "two"), ("c", "three")] {
         tree.submit_to(agent, text).await.unwrap();
     }
-    tree.at(60).await;
+    tree.advance_to(60).await;
     let probe = tree.driver.probe();
-    assert_eq!(probe.started.iter().filter(|started| started.starts_with("two#1")).count(), 1);
-    assert_eq!((probe.started.len(), probe.max_alive), (4, 1), "{:?}", probe.started);
+    assert_eq!(probe.starts.iter().filter(|started| started.starts_with("two#1")).count(), 1);
+    assert_eq!((probe.starts.len(), probe.max_alive_count), (4, 1), "{:?}", probe.starts);
     tree.end().await;
 }
 
@@ -150,11 +150,11 @@ async fn workspaces_are_exclusive_after_a_restart() {
         tree.script(text, [ScriptedAttempt::ok(10)]);
         ids.push(tree.submit_to(agent, text).await.unwrap());
     }
-    tree.at(5).await;
+    tree.advance_to(5).await;
     tree.restart().await;
-    tree.at(60).await;
+    tree.advance_to(60).await;
     let probe = tree.driver.probe();
-    assert_eq!(probe.max_alive, 1, "{:?}", probe.started);
+    assert_eq!(probe.max_alive_count, 1, "{:?}", probe.starts);
     let mut ends = Vec::new();
     for id in ids {
         ends.push(tree.end_of(id).await);

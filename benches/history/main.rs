@@ -7,9 +7,9 @@ mod fill;
 
 use std::rc::Rc;
 
-use algonius_gauge::a2a_requests::numbered_request;
+use algonius_gauge::a2a_requests::request_builder;
 use algonius_gauge::client::KeepAliveClient;
-use algonius_gauge::load::{LoadRequest, StopCondition, run};
+use algonius_gauge::load::{LoadRequest, StopCondition, run_load};
 use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
 use algonius_gauge::role::{self, is_quick};
 use algonius_gauge::round::Rounds;
@@ -49,7 +49,7 @@ async fn measure() {
     for _ in 0..=Rounds::count() {
         for (count, service) in &services {
             for (page, query) in PAGES {
-                rounds.take(&kind(page, *count), run_query(service, query).await);
+                rounds.add(&round_kind(page, *count), run_query(service, query).await);
             }
         }
     }
@@ -57,8 +57,9 @@ async fn measure() {
     for (page, _) in PAGES {
         report_page(&mut report, &rounds, page, counts);
     }
-    let point = |count: i64| (count as f64, rounds.of(&kind("newest 50", count), median));
-    report.curve(Curve {
+    let point =
+        |count: i64| (count as f64, rounds.median_of(&round_kind("newest 50", count), median_ms));
+    report.add_curve(Curve {
         name: "history".to_owned(),
         across: "executions in the ledger".to_owned(),
         up: "ms for the newest 50".to_owned(),
@@ -68,7 +69,7 @@ async fn measure() {
 }
 
 fn report_page(report: &mut BenchReport, rounds: &Rounds, page: &str, [short, _, long]: [i64; 3]) {
-    let (of_short, of_long) = (kind(page, short), kind(page, long));
+    let (short_kind, long_kind) = (round_kind(page, short), round_kind(page, long));
     let is_first = page == "newest 50";
     let goal = |goal| if is_first { goal } else { Goal::Unrated };
     let row = |description, value, unit: &str, goal, behind| ResultRow {
@@ -79,49 +80,50 @@ fn report_page(report: &mut BenchReport, rounds: &Rounds, page: &str, [short, _,
         goal,
         behind,
     };
-    report.row(row(
+    report.add_row(row(
         format!("{page}, of {long} executions"),
-        rounds.of(&of_long, median),
+        rounds.median_of(&long_kind, median_ms),
         "ms",
         goal(Goal::AtMost(2.0, 1.0)),
-        rounds.merged(&of_long).summary(),
+        rounds.merged(&long_kind).summary(),
     ));
-    report.row(row(
+    report.add_row(row(
         format!("{page}: growth from {short} to {long}"),
-        rounds.ratio(&of_long, &of_short, median),
+        rounds.ratio(&long_kind, &short_kind, median_ms),
         "×",
         goal(Goal::AtMost(1.5, 1.2)),
-        format!("of {short}: {}", rounds.merged(&of_short).summary()),
+        format!("of {short}: {}", rounds.merged(&short_kind).summary()),
     ));
 }
 
 /// Starts a service with this many executions in its ledger.
 async fn start_filled(count: i64) -> Service {
-    let rest = "[retention]\nenabled = false\n[agents.cat]\ncommand = \"cat\"\n";
-    let service = Service::start(PROGRAM, "drain_timeout = 0\n", rest).await;
-    run(service.address, &service.rpc("cat", 64), 1, StopCondition::Completed(1)).await;
+    let agents = "[retention]\nenabled = false\n[agents.cat]\ncommand = \"cat\"\n";
+    let service = Service::start(PROGRAM, "drain_timeout = 0\n", agents).await;
+    run_load(service.address, &service.json_rpc_load("cat", 64), 1, StopCondition::Completed(1))
+        .await;
     fill::fill(&service.home().join("state/algonius/ledger.db"), count);
-    let mut client = KeepAliveClient::to(service.address).await;
-    let line = service.request("GET /api/v1/executions?limit=50", "", "");
-    let answer = client.ask(line.as_bytes()).await;
+    let mut client = KeepAliveClient::connect(service.address).await;
+    let request = service.request("GET /api/v1/executions?limit=50", "", "");
+    let answer = client.request(request.as_bytes()).await;
     let body: serde_json::Value = serde_json::from_slice(answer.body).expect("JSON");
-    let listed = body.get("executions").and_then(|list| list.as_array()).map(Vec::len);
-    assert_eq!(listed, Some(50), "{body:.500}");
+    let listed_count = body.get("executions").and_then(|list| list.as_array()).map(Vec::len);
+    assert_eq!(listed_count, Some(50), "{body:.500}");
     service
 }
 
 async fn run_query(service: &Service, query: &str) -> RunTimes {
-    let line = format!("GET /api/v1/executions?{query}");
-    let request = numbered_request(&service.request(&line, "", ""));
+    let request_line = format!("GET /api/v1/executions?{query}");
+    let build = request_builder(&service.request(&request_line, "", ""));
     let load_request =
-        Rc::new(LoadRequest { request, is_good: Box::new(|answer| answer.status == 200) });
-    run(service.address, &load_request, 1, StopCondition::Completed(REQUESTS_PER_ROUND)).await
+        Rc::new(LoadRequest { build, is_good: Box::new(|answer| answer.status == 200) });
+    run_load(service.address, &load_request, 1, StopCondition::Completed(REQUESTS_PER_ROUND)).await
 }
 
-fn kind(page: &str, count: i64) -> String {
+fn round_kind(page: &str, count: i64) -> String {
     format!("{page} of {count}")
 }
 
-fn median(run: &RunTimes) -> f64 {
-    run.at(500)
+fn median_ms(run: &RunTimes) -> f64 {
+    run.quantile_ms(500)
 }

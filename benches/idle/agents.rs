@@ -25,10 +25,13 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     let counts = [1, 101, 1001, MAX_AGENTS];
     let mut points = Vec::new();
     for count in counts {
-        points.push((count as f64, memory(count).await));
+        points.push((count as f64, memory_bytes(count).await));
     }
-    let of = |count: usize| {
-        points.iter().find(|(agents, _)| *agents == count as f64).map_or(f64::NAN, |(_, it)| *it)
+    let memory_at = |count: usize| {
+        points
+            .iter()
+            .find(|(agents, _)| *agents == count as f64)
+            .map_or(f64::NAN, |(_, bytes)| *bytes)
     };
     let row = |description: String, value, unit: &str, goal, behind| ResultRow {
         number: 14,
@@ -39,22 +42,30 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         behind,
     };
     let behind = "share of memory (PSS) of the service and its warden".to_owned();
-    let aim = Goal::AtMost(20.0, 12.0);
-    report.row(row("memory with one agent".to_owned(), of(1) / 1e6, "MB", aim, behind));
-    let (each, all) =
-        ((of(1001) - of(1)) / 1e6, (of(MAX_AGENTS) - of(1)) / (MAX_AGENTS as f64 - 1.0) / 1e3);
-    let behind = format!("of the first thousand; of {MAX_AGENTS} {all:.2} KB each");
-    let aim = Goal::AtMost(12.0, 9.0);
-    report.row(row("memory of each further agent".to_owned(), each, "KB", aim, behind));
+    let goal = Goal::AtMost(20.0, 12.0);
+    report.add_row(row("memory with one agent".to_owned(), memory_at(1) / 1e6, "MB", goal, behind));
+    let (first_thousand_kb, average_kb) = (
+        (memory_at(1001) - memory_at(1)) / 1e6,
+        (memory_at(MAX_AGENTS) - memory_at(1)) / (MAX_AGENTS as f64 - 1.0) / 1e3,
+    );
+    let behind = format!("of the first thousand; of {MAX_AGENTS} {average_kb:.2} KB each");
+    let goal = Goal::AtMost(12.0, 9.0);
+    report.add_row(row(
+        "memory of each further agent".to_owned(),
+        first_thousand_kb,
+        "KB",
+        goal,
+        behind,
+    ));
     let mut times = Vec::new();
     for _ in 0..if is_quick() { 1 } else { Rounds::count() } {
-        times.push(start(MAX_AGENTS).await);
+        times.push(start_time_ms(MAX_AGENTS).await);
     }
     let behind = format!("{} starts, from the call of the program on", times.len());
-    let aim = Goal::AtMost(500.0, 300.0);
+    let goal = Goal::AtMost(500.0, 300.0);
     let description = format!("{MAX_AGENTS} agents: start to first answer");
-    report.row(row(description, median(times), "ms", aim, behind));
-    report.curve(Curve {
+    report.add_row(row(description, median(times), "ms", goal, behind));
+    report.add_curve(Curve {
         name: "agents".to_owned(),
         across: "agents".to_owned(),
         up: "MB of service and warden".to_owned(),
@@ -76,20 +87,20 @@ fn config(agents: usize) -> String {
 }
 
 /// Returns the memory in bytes with this many agents, none of which has run.
-async fn memory(agents: usize) -> f64 {
-    let service = Service::on(PROGRAM, &config(agents)).await;
+async fn memory_bytes(agents: usize) -> f64 {
+    let service = Service::start_with_config(PROGRAM, &config(agents)).await;
     sleep(SETTLE_TIME).await;
-    service.sum(proportional_bytes)
+    service.sum_over_processes(proportional_bytes)
 }
 
 /// Returns the milliseconds until the first answer.
-async fn start(agents: usize) -> f64 {
+async fn start_time_ms(agents: usize) -> f64 {
     let text = config(agents);
     let begin = Instant::now();
-    let service = Service::on(PROGRAM, &text).await;
-    let mut client = KeepAliveClient::to(service.address).await;
+    let service = Service::start_with_config(PROGRAM, &text).await;
+    let mut client = KeepAliveClient::connect(service.address).await;
     let request = service.request(&format!("GET /api/v1/agents/agent-{}", agents - 1), "", "");
-    let answer = client.ask(request.as_bytes()).await;
+    let answer = client.request(request.as_bytes()).await;
     assert_eq!(answer.status, 200);
     begin.elapsed().as_secs_f64() * 1e3
 }

@@ -4,8 +4,8 @@
 #![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
 
 mod agents;
-mod crowd;
-mod rest;
+mod background_load;
+mod idle_cost;
 
 use algonius_gauge::report::BenchReport;
 use algonius_gauge::{process, role};
@@ -23,9 +23,9 @@ fn main() {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut report = BenchReport::of("idle");
     runtime.block_on(async {
-        rest::measure(&mut report).await;
+        idle_cost::measure(&mut report).await;
         agents::measure(&mut report).await;
-        crowd::measure(descriptors, &mut report).await;
+        background_load::measure(descriptors, &mut report).await;
     });
     report.store();
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use algonius_gauge::load::{StopCondition, run};
+use algonius_gauge::load::{StopCondition, run_load};
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::role::is_quick;
 use algonius_gauge::round::Rounds;
@@ -22,17 +22,17 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         _ = writeln!(agents, "[agents.a{number}]\ncommand = \"sleep\"\nargs = [\"0.2\"]");
     }
     let service = Service::start(PROGRAM, SERVER, &agents).await;
-    let (mut rounds, each) = (Rounds::default(), if is_quick() { 2 } else { 5 });
+    let (mut rounds, requests_per_agent) = (Rounds::default(), if is_quick() { 2 } else { 5 });
     for _ in 0..Rounds::count() {
-        rounds.take("alone", at_once(&service, 1, each).await);
-        rounds.take("together", at_once(&service, AGENT_COUNT, each).await);
+        rounds.add("alone", run_agents(&service, 1, requests_per_agent).await);
+        rounds.add("together", run_agents(&service, AGENT_COUNT, requests_per_agent).await);
     }
-    let median = |run: &RunTimes| run.at(500);
+    let median_ms = |run: &RunTimes| run.quantile_ms(500);
     let [alone, together] = ["alone", "together"].map(|kind| rounds.merged(kind).summary());
-    report.row(ResultRow {
+    report.add_row(ResultRow {
         number: 10,
         description: format!("{AGENT_COUNT} agents of 200 ms at once: slow-down"),
-        value: (rounds.ratio("together", "alone", median) - 1.0) * 100.0,
+        value: (rounds.ratio("together", "alone", median_ms) - 1.0) * 100.0,
         unit: "%".to_owned(),
         goal: Goal::AtMost(5.0, 2.0),
         behind: format!("{together}; alone: {alone}"),
@@ -40,13 +40,15 @@ pub(crate) async fn measure(report: &mut BenchReport) {
 }
 
 /// Returns the times of the first agents, each with sequential requests.
-async fn at_once(service: &Service, agents: usize, each: usize) -> RunTimes {
-    let all = LocalSet::new();
-    let runs = all.run_until(async {
+async fn run_agents(service: &Service, agents: usize, requests_per_agent: usize) -> RunTimes {
+    let local_set = LocalSet::new();
+    let runs = local_set.run_until(async {
         let start_run = |number| {
-            let (address, load_request) = (service.address, service.rpc(&format!("a{number}"), 0));
+            let (address, load_request) =
+                (service.address, service.json_rpc_load(&format!("a{number}"), 0));
             spawn_local(async move {
-                run(address, &load_request, 1, StopCondition::Completed(each)).await
+                run_load(address, &load_request, 1, StopCondition::Completed(requests_per_agent))
+                    .await
             })
         };
         let tasks: Vec<_> = (0..agents).map(start_run).collect();
@@ -57,6 +59,6 @@ async fn at_once(service: &Service, agents: usize, each: usize) -> RunTimes {
         runs
     });
     let runs = runs.await;
-    let lasted = runs.iter().map(|run| run.lasted).max().unwrap_or_default();
-    RunTimes::joined(&runs, lasted)
+    let longest = runs.iter().map(|run| run.lasted).max().unwrap_or_default();
+    RunTimes::joined(&runs, longest)
 }

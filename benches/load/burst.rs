@@ -7,9 +7,9 @@ use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
 use algonius_gauge::run::{RunTimes, median};
 use algonius_gauge::service::Service;
-use algonius_gauge::spawn_limit::{SpawnLimit, cores};
+use algonius_gauge::spawn_limit::{SpawnLimit, core_count};
 
-use super::{MESSAGE_BYTES, PROGRAM, SERVER, cat};
+use super::{MESSAGE_BYTES, PROGRAM, SERVER, cat_agent};
 
 /// Number of simultaneous requests, each on a connection of its own.
 const BURST_SIZE: usize = 1000;
@@ -19,28 +19,28 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     let (limit, mut rounds, mut peaks, mut failed_count) =
         (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default(), Vec::new(), 0);
     for _ in 0..Rounds::count().min(3) {
-        rounds.take("L", limit.run(cores(), Rounds::run_duration()));
+        rounds.add("L", limit.run(core_count(), Rounds::run_duration()));
         // A new service, so that its peak memory belongs to this burst.
-        let service = Service::start(PROGRAM, SERVER, &cat(BURST_SIZE)).await;
-        let load_request = service.rpc("cat", MESSAGE_BYTES);
-        KeepAliveClient::to(service.address).await.ask(&(load_request.request)(1)).await;
+        let service = Service::start(PROGRAM, SERVER, &cat_agent(BURST_SIZE)).await;
+        let load_request = service.json_rpc_load("cat", MESSAGE_BYTES);
+        KeepAliveClient::connect(service.address).await.request(&(load_request.build)(1)).await;
         let (run, failed) = burst(service.address, &load_request, BURST_SIZE).await;
         failed_count += failed;
-        peaks.push(service.sum(peak_resident_bytes) / 1e6);
-        rounds.take("burst", run);
+        peaks.push(service.sum_over_processes(peak_resident_bytes) / 1e6);
+        rounds.add("burst", run);
     }
-    let limit = rounds.of("L", RunTimes::rate);
+    let limit = rounds.median_of("L", RunTimes::rate);
     let summary = rounds.merged("burst").summary();
     // The ratio of the makespan to that of L equals the ratio of L's rate to this one.
-    report.row(ResultRow {
+    report.add_row(ResultRow {
         number: 6,
         description: format!("burst of {BURST_SIZE}: all of it, against {BURST_SIZE} / L"),
         value: rounds.ratio("L", "burst", RunTimes::rate),
         unit: "× ideal".to_owned(),
         goal: Goal::AtMost(1.5, 1.3),
-        behind: format!("{:.2} s; L {limit:.0}/s; {summary}", rounds.of("burst", seconds)),
+        behind: format!("{:.2} s; L {limit:.0}/s; {summary}", rounds.median_of("burst", seconds)),
     });
-    report.row(ResultRow {
+    report.add_row(ResultRow {
         number: 6,
         description: format!("burst of {BURST_SIZE}: requests that failed"),
         value: f64::from(u32::try_from(failed_count).unwrap_or(u32::MAX)),
@@ -48,7 +48,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         goal: Goal::AtMost(0.0, 0.0),
         behind: String::new(),
     });
-    report.row(ResultRow {
+    report.add_row(ResultRow {
         number: 6,
         description: format!("burst of {BURST_SIZE}: peak memory of service and warden"),
         value: median(peaks),

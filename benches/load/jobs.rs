@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use algonius_gauge::load::{StopCondition, run};
+use algonius_gauge::load::{StopCondition, run_load};
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::role::is_quick;
 use algonius_gauge::round::Rounds;
@@ -27,27 +27,27 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         JOB_DURATION.as_secs_f64()
     );
     let service = Service::start(PROGRAM, SERVER, &agent).await;
-    let (load_request, mut rounds) = (service.rpc("job", 0), Rounds::default());
+    let (load_request, mut rounds) = (service.json_rpc_load("job", 0), Rounds::default());
     for _ in 0..Rounds::count().min(3) {
-        rounds.take(
+        rounds.add(
             "bare",
             SpawnLimit::of_sleep(JOB_DURATION).run(MAX_CONCURRENT_JOBS, Rounds::run_duration()),
         );
-        rounds.take(
+        rounds.add(
             "jobs",
-            run(service.address, &load_request, count, StopCondition::Completed(count)).await,
+            run_load(service.address, &load_request, count, StopCondition::Completed(count)).await,
         );
     }
     let ideal = MAX_CONCURRENT_JOBS as f64 / JOB_DURATION.as_secs_f64();
-    let bare = ideal / rounds.of("bare", RunTimes::rate);
-    let seconds = rounds.of("jobs", |run| run.lasted as f64 / 1e9);
-    report.row(ResultRow {
+    let bare = ideal / rounds.median_of("bare", RunTimes::rate);
+    let seconds = rounds.median_of("jobs", |run| run.lasted as f64 / 1e9);
+    report.add_row(ResultRow {
         number: 7,
         description: format!(
             "queue of {count} jobs of {} ms, {MAX_CONCURRENT_JOBS} at once",
             JOB_DURATION.as_millis()
         ),
-        value: ideal / rounds.of("jobs", RunTimes::rate),
+        value: ideal / rounds.median_of("jobs", RunTimes::rate),
         unit: "× ideal".to_owned(),
         goal: Goal::AtMost(1.15, 1.08),
         behind: format!(

@@ -49,7 +49,7 @@ fn main() {
 }
 
 /// Returns an agent `cat` with a queue of this length.
-fn cat(waiting: usize) -> String {
+fn cat_agent(waiting: usize) -> String {
     format!(
         "[limits]\nqueue_depth_max = 20000\n\
          [agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = {waiting}\n"

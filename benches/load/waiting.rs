@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use algonius_gauge::load::window;
-use algonius_gauge::process::resident;
+use algonius_gauge::load::run_window;
+use algonius_gauge::process::resident_bytes;
 use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
 use algonius_gauge::role::is_quick;
 use algonius_gauge::round::Rounds;
@@ -12,7 +12,7 @@ use algonius_gauge::run::{RunTimes, median};
 use algonius_gauge::service::Service;
 use tokio::time::{Instant, sleep};
 
-use super::{MESSAGE_BYTES, PROGRAM, SERVER, cat};
+use super::{MESSAGE_BYTES, PROGRAM, SERVER, cat_agent};
 
 /// Number of waiting requests in the baseline.
 const BASELINE_WAITING: usize = 10;
@@ -34,19 +34,19 @@ const LAST_ROUND_AFTER: Duration = Duration::from_secs(60);
 struct WaitingResults {
     rounds: Rounds,
     /// Resident bytes of service and process holder.
-    memory: BTreeMap<usize, Vec<f64>>,
+    resident_bytes: BTreeMap<usize, Vec<f64>>,
     /// First bad answer, if there was one.
     failure: Option<String>,
 }
 
 impl WaitingResults {
     /// Returns the throughput relative to that with ten waiting requests.
-    fn rate(&self, waiting: usize) -> f64 {
-        self.rounds.ratio(&kind(waiting), &kind(BASELINE_WAITING), RunTimes::rate)
+    fn rate_ratio(&self, waiting: usize) -> f64 {
+        self.rounds.ratio(&round_kind(waiting), &round_kind(BASELINE_WAITING), RunTimes::rate)
     }
 
-    fn resident(&self, waiting: usize) -> f64 {
-        median(self.memory.get(&waiting).into_iter().flatten().copied())
+    fn median_resident_bytes(&self, waiting: usize) -> f64 {
+        median(self.resident_bytes.get(&waiting).into_iter().flatten().copied())
     }
 }
 
@@ -54,38 +54,44 @@ impl WaitingResults {
 pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
     let target_count = if is_quick() { 2000 } else { 10_000 };
     let max_waiting = descriptors.saturating_sub(SPARE_DESCRIPTORS).min(target_count);
-    let (steps, mut measured) =
+    let (steps, mut results) =
         ([BASELINE_WAITING, 100, 1000, max_waiting], WaitingResults::default());
     let begin = Instant::now();
     for _ in 0..3 {
-        measure_round(&steps, &mut measured).await;
+        measure_round(&steps, &mut results).await;
         if begin.elapsed() > LAST_ROUND_AFTER {
             break;
         }
     }
-    if measured.memory.contains_key(&max_waiting) {
-        rows(max_waiting, &measured, report);
+    if results.resident_bytes.contains_key(&max_waiting) {
+        add_rows(max_waiting, &results, report);
     } else {
-        report.row(row(max_waiting, "throughput against 10 waiting", 0.0, &measured));
+        report.add_row(throughput_row(max_waiting, "throughput against 10 waiting", 0.0, &results));
     }
-    let steps = steps.into_iter().filter(|waiting| measured.memory.contains_key(waiting));
+    let steps = steps.into_iter().filter(|waiting| results.resident_bytes.contains_key(waiting));
     let curve = |name: &str, up: &str, value: &dyn Fn(usize) -> f64| Curve {
         name: name.to_owned(),
         across: "waiting requests".to_owned(),
         up: up.to_owned(),
         points: steps.clone().map(|waiting| (waiting as f64, value(waiting))).collect(),
     };
-    let rate = |waiting| measured.rate(waiting);
-    report.curve(curve("waiting", "throughput, × that of 10 waiting", &rate));
-    let resident = |waiting| measured.resident(waiting) / 1e6;
-    report.curve(curve("waiting-memory", "resident memory, MB", &resident));
+    let rate = |waiting| results.rate_ratio(waiting);
+    report.add_curve(curve("waiting", "throughput, × that of 10 waiting", &rate));
+    let resident = |waiting| results.median_resident_bytes(waiting) / 1e6;
+    report.add_curve(curve("waiting-memory", "resident memory, MB", &resident));
 }
 
-fn rows(max_waiting: usize, measured: &WaitingResults, report: &mut BenchReport) {
+fn add_rows(max_waiting: usize, results: &WaitingResults, report: &mut BenchReport) {
     let description = "throughput against 10 waiting";
-    report.row(row(max_waiting, description, measured.rate(max_waiting), measured));
-    let growth = measured.resident(max_waiting) - measured.resident(BASELINE_WAITING);
-    report.row(ResultRow {
+    report.add_row(throughput_row(
+        max_waiting,
+        description,
+        results.rate_ratio(max_waiting),
+        results,
+    ));
+    let growth = results.median_resident_bytes(max_waiting)
+        - results.median_resident_bytes(BASELINE_WAITING);
+    report.add_row(ResultRow {
         number: 8,
         description: format!("{max_waiting} waiting: memory of each, with its connection"),
         value: growth / (max_waiting - BASELINE_WAITING) as f64 / 1e3,
@@ -95,9 +101,14 @@ fn rows(max_waiting: usize, measured: &WaitingResults, report: &mut BenchReport)
     });
 }
 
-fn row(max_waiting: usize, description: &str, value: f64, measured: &WaitingResults) -> ResultRow {
-    let rate = |waiting| measured.rounds.of(&kind(waiting), RunTimes::rate);
-    let behind = match &measured.failure {
+fn throughput_row(
+    max_waiting: usize,
+    description: &str,
+    value: f64,
+    results: &WaitingResults,
+) -> ResultRow {
+    let rate = |waiting| results.rounds.median_of(&round_kind(waiting), RunTimes::rate);
+    let behind = match &results.failure {
         Some(failure) => failure.clone(),
         None => format!("{:.0}/s against {:.0}/s", rate(max_waiting), rate(BASELINE_WAITING)),
     };
@@ -105,28 +116,37 @@ fn row(max_waiting: usize, description: &str, value: f64, measured: &WaitingResu
     ResultRow { number: 8, description, value, unit, goal: Goal::AtLeast(0.9, 0.98), behind }
 }
 
-fn kind(waiting: usize) -> String {
+fn round_kind(waiting: usize) -> String {
     format!("{waiting} waiting")
 }
 
 /// Measures growing numbers of waiting requests at one service.
-async fn measure_round(steps: &[usize], measured: &mut WaitingResults) {
-    let service = Service::start(PROGRAM, SERVER, &cat(20_000)).await;
-    let load_request = service.rpc("cat", MESSAGE_BYTES);
+async fn measure_round(steps: &[usize], results: &mut WaitingResults) {
+    let service = Service::start(PROGRAM, SERVER, &cat_agent(20_000)).await;
+    let load_request = service.json_rpc_load("cat", MESSAGE_BYTES);
     for &waiting in steps {
-        while service.queued("cat", 10).await > 0 {} // Abandoned requests leave the queue first.
-        let (target, settled) =
+        while service.queue_length("cat", 10).await > 0 {} // Abandoned requests leave the queue first.
+        let (target, wait_until_settled) =
             ((service.address, &load_request), |in_flight| wait_until_queued(&service, in_flight));
-        match window(target, waiting + MAX_CONCURRENT_EXECUTIONS, settled, Rounds::run_duration())
-            .await
+        match run_window(
+            target,
+            waiting + MAX_CONCURRENT_EXECUTIONS,
+            wait_until_settled,
+            Rounds::run_duration(),
+        )
+        .await
         {
-            Ok(run) => measured.rounds.take(&kind(waiting), run),
+            Ok(run) => results.rounds.add(&round_kind(waiting), run),
             Err(failure) => {
-                measured.failure = Some(failure);
+                results.failure = Some(failure);
                 return;
             }
         }
-        measured.memory.entry(waiting).or_default().push(service.sum(resident));
+        results
+            .resident_bytes
+            .entry(waiting)
+            .or_default()
+            .push(service.sum_over_processes(resident_bytes));
     }
 }
 
@@ -134,7 +154,7 @@ async fn measure_round(steps: &[usize], measured: &mut WaitingResults) {
 async fn wait_until_queued(service: &Service, in_flight: usize) -> Result<(), String> {
     let (begin, expected) =
         (Instant::now(), in_flight.saturating_sub(MAX_CONCURRENT_EXECUTIONS + 5) * 95 / 100);
-    while service.queued("cat", 0).await < expected as u64 {
+    while service.queue_length("cat", 0).await < expected as u64 {
         if begin.elapsed() >= ACCEPT_TIMEOUT {
             return Err(format!(
                 "{in_flight} requests are not accepted in {} s",

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use algonius_gauge::a2a_requests::numbered_request;
+use algonius_gauge::a2a_requests::request_builder;
 use algonius_gauge::client::KeepAliveClient;
 use algonius_gauge::load::unique_number;
 use algonius_gauge::report::{BenchReport, Curve};
@@ -49,7 +49,7 @@ pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
     for (followers, time) in &points {
         println!("    {followers:>5} who follow have heard 100 events after {time:.1} ms");
     }
-    report.curve(Curve {
+    report.add_curve(Curve {
         name: "subscribers".to_owned(),
         across: "who follow one execution".to_owned(),
         up: "until all have heard 100 events, ms".to_owned(),
@@ -60,44 +60,45 @@ pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
 /// Barrier that counts the connected followers.
 #[derive(Default)]
 struct FollowerBarrier {
-    present: Cell<usize>,
-    full: Notify,
+    arrived_count: Cell<usize>,
+    all_arrived: Notify,
 }
 
 impl FollowerBarrier {
     fn arrive(&self, followers: usize) {
-        self.present.set(self.present.get() + 1);
-        if self.present.get() == followers {
-            self.full.notify_one();
+        self.arrived_count.set(self.arrived_count.get() + 1);
+        if self.arrived_count.get() == followers {
+            self.all_arrived.notify_one();
         }
     }
 }
 
 /// Returns the time from the first event until all followers have received the last.
 async fn delivery_time(service: &Service, gate: &str, followers: usize) -> Duration {
-    let gate = service.home().join(gate);
-    let task = start_execution(service, &gate.display().to_string()).await;
-    let request = service.call("teller", "tasks/resubscribe", &json!({"id": task}));
-    let (barrier, all) = (Rc::new(FollowerBarrier::default()), LocalSet::new());
+    let gate_file = service.home().join(gate);
+    let task = start_execution(service, &gate_file.display().to_string()).await;
+    let request = service.json_rpc_request("teller", "tasks/resubscribe", &json!({"id": task}));
+    let (barrier, tasks) = (Rc::new(FollowerBarrier::default()), LocalSet::new());
     for _ in 0..followers {
-        let (mut client, request) = (KeepAliveClient::to(service.address).await, request.clone());
+        let (mut client, request) =
+            (KeepAliveClient::connect(service.address).await, request.clone());
         let barrier = Rc::clone(&barrier);
-        all.spawn_local(async move {
+        tasks.spawn_local(async move {
             let mut has_arrived = false;
             let on_piece = |_: &[u8]| {
                 if !std::mem::replace(&mut has_arrived, true) {
                     barrier.arrive(followers);
                 }
             };
-            let answer = client.follow(request.as_bytes(), on_piece).await;
-            assert!(answer.holds("thing number 99") && answer.holds("\"final\":true"));
+            let answer = client.request_streaming(request.as_bytes(), on_piece).await;
+            assert!(answer.is_ok_with("thing number 99") && answer.is_ok_with("\"final\":true"));
         });
     }
-    let full = timeout(CONNECT_TIMEOUT, all.run_until(barrier.full.notified())).await;
-    assert!(full.is_ok(), "{} of {followers} have come", barrier.present.get());
+    let arrival = timeout(CONNECT_TIMEOUT, tasks.run_until(barrier.all_arrived.notified())).await;
+    assert!(arrival.is_ok(), "{} of {followers} have come", barrier.arrived_count.get());
     let begin = Instant::now();
-    std::fs::write(gate, "").expect("a gate");
-    all.await;
+    std::fs::write(gate_file, "").expect("a gate");
+    tasks.await;
     begin.elapsed()
 }
 
@@ -106,10 +107,11 @@ async fn start_execution(service: &Service, gate: &str) -> Value {
     let message = json!({"kind": "message", "role": "user",
         "messageId": algonius_gauge::a2a_requests::NUMBER_PLACEHOLDER, "parts": [{"kind": "text", "text": gate}]});
     let params = json!({"message": message, "configuration": {"blocking": false}});
-    let request =
-        numbered_request(&service.call("teller", "message/send", &params))(unique_number());
-    let mut client = KeepAliveClient::to(service.address).await;
-    let answer = client.ask(&request).await;
+    let request = request_builder(&service.json_rpc_request("teller", "message/send", &params))(
+        unique_number(),
+    );
+    let mut client = KeepAliveClient::connect(service.address).await;
+    let answer = client.request(&request).await;
     let answer: Value = serde_json::from_slice(answer.body).expect("JSON");
     answer.pointer("/result/id").cloned().expect("a task")
 }

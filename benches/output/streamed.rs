@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use algonius_gauge::a2a_requests::{is_completed, message, numbered_request};
+use algonius_gauge::a2a_requests::{is_completed, message_params, request_builder};
 use algonius_gauge::client::KeepAliveClient;
 use algonius_gauge::load::unique_number;
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::PROGRAM;
 
 /// Lines that [`CLOCK_SCRIPT`] prints.
-const LINES: usize = 10;
+const LINE_COUNT: usize = 10;
 
 /// Prints the time of the day with each line, in milliseconds. The pause keeps each line alone in its event.
 const CLOCK_SCRIPT: &str = r#"
@@ -33,47 +33,55 @@ pub(crate) async fn measure(report: &mut BenchReport) {
 
 /// Measures the first event and the end of a stream.
 async fn measure_events(report: &mut BenchReport, service: &Service) {
-    let [unary, stream] = ["message/send", "message/stream"]
-        .map(|method| numbered_request(&service.call("cat", method, &message(1024))));
-    let mut client = KeepAliveClient::to(service.address).await;
-    let (mut unary_times, mut firsts, mut streams) = (Vec::new(), Vec::new(), Vec::new());
+    let [build_unary, build_stream] = ["message/send", "message/stream"].map(|method| {
+        request_builder(&service.json_rpc_request("cat", method, &message_params(1024)))
+    });
+    let mut client = KeepAliveClient::connect(service.address).await;
+    let (mut unary_times, mut first_event_times, mut stream_times) =
+        (Vec::new(), Vec::new(), Vec::new());
     let begin = Instant::now();
     for _ in 0..if is_quick() { 100 } else { 500 } {
-        let request = unary(unique_number());
+        let request = build_unary(unique_number());
         let started = Instant::now();
-        let is_good = is_completed(&client.ask(&request).await);
+        let is_good = is_completed(&client.request(&request).await);
         unary_times.push(nanoseconds(started.elapsed()));
-        let request = stream(unique_number());
-        let (started, mut first) = (Instant::now(), None);
-        let on_piece = |_: &[u8]| _ = first.get_or_insert_with(|| nanoseconds(started.elapsed()));
-        let answer = client.follow(&request, on_piece).await;
-        streams.push(nanoseconds(started.elapsed()));
-        assert!(is_good && answer.holds("\"state\":\"completed\""));
-        firsts.extend(first);
+        let request = build_stream(unique_number());
+        let (started, mut first_event_time) = (Instant::now(), None);
+        let on_piece =
+            |_: &[u8]| _ = first_event_time.get_or_insert_with(|| nanoseconds(started.elapsed()));
+        let answer = client.request_streaming(&request, on_piece).await;
+        stream_times.push(nanoseconds(started.elapsed()));
+        assert!(is_good && answer.is_ok_with("\"state\":\"completed\""));
+        first_event_times.extend(first_event_time);
     }
-    let [unary_times, firsts, streams] =
-        [unary_times, firsts, streams].map(|times| RunTimes::of(times, begin.elapsed()));
-    report.row(ResultRow {
+    let [unary_times, first_event_times, stream_times] =
+        [unary_times, first_event_times, stream_times]
+            .map(|times| RunTimes::of(times, begin.elapsed()));
+    report.add_row(ResultRow {
         number: 13,
         description: "first event of a stream".to_owned(),
-        value: firsts.at(500),
+        value: first_event_times.quantile_ms(500),
         unit: "ms".to_owned(),
         goal: Goal::AtMost(1.5, 0.75),
-        behind: firsts.summary(),
+        behind: first_event_times.summary(),
     });
-    report.row(ResultRow {
+    report.add_row(ResultRow {
         number: 13,
         description: "whole stream, beyond the one answer".to_owned(),
-        value: streams.at(500) - unary_times.at(500),
+        value: stream_times.quantile_ms(500) - unary_times.quantile_ms(500),
         unit: "ms".to_owned(),
         goal: Goal::AtMost(0.5, 0.25),
-        behind: format!("stream: {}; one answer: {}", streams.summary(), unary_times.summary()),
+        behind: format!(
+            "stream: {}; one answer: {}",
+            stream_times.summary(),
+            unary_times.summary()
+        ),
     });
 }
 
 /// Returns the time since each line of this piece of a stream was printed, in nanoseconds.
 #[expect(clippy::disallowed_methods, reason = "the program tells the time of the day")]
-fn delays_of(piece: &[u8]) -> Vec<u64> {
+fn line_delays(piece: &[u8]) -> Vec<u64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanoseconds);
     let text = String::from_utf8_lossy(piece);
     let times = text.split("at ").skip(1).filter_map(|rest| rest.get(..13)?.parse::<u64>().ok());
@@ -82,21 +90,22 @@ fn delays_of(piece: &[u8]) -> Vec<u64> {
 
 /// Measures the time from a line that a program prints until the follower has it.
 async fn measure_lines(report: &mut BenchReport, service: &Service) {
-    let request = numbered_request(&service.call("clock", "message/stream", &message(1)));
-    let mut client = KeepAliveClient::to(service.address).await;
+    let build_request =
+        request_builder(&service.json_rpc_request("clock", "message/stream", &message_params(1)));
+    let mut client = KeepAliveClient::connect(service.address).await;
     let (mut delays, begin) = (Vec::new(), Instant::now());
     for _ in 0..if is_quick() { 2 } else { 10 } {
-        let mut lines = Vec::new();
-        let on_piece = |piece: &[u8]| lines.extend(delays_of(piece));
-        let answer = client.follow(&request(unique_number()), on_piece).await;
-        assert!(answer.holds("\"state\":\"completed\"") && lines.len() >= LINES);
-        delays.extend(lines.into_iter().take(LINES)); // The last event repeats the text.
+        let mut stream_delays = Vec::new();
+        let on_piece = |piece: &[u8]| stream_delays.extend(line_delays(piece));
+        let answer = client.request_streaming(&build_request(unique_number()), on_piece).await;
+        assert!(answer.is_ok_with("\"state\":\"completed\"") && stream_delays.len() >= LINE_COUNT);
+        delays.extend(stream_delays.into_iter().take(LINE_COUNT)); // The last event repeats the text.
     }
     let delays = RunTimes::of(delays, begin.elapsed());
-    report.row(ResultRow {
+    report.add_row(ResultRow {
         number: 13,
         description: "a line, from its program to its follower".to_owned(),
-        value: delays.at(500),
+        value: delays.quantile_ms(500),
         unit: "ms".to_owned(),
         goal: Goal::AtMost(300.0, 75.0),
         behind: delays.summary(),

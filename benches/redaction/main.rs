@@ -30,25 +30,25 @@ type RedactFn = fn(&Arc<Redactor>, &str) -> usize;
 
 fn main() {
     let bytes = if is_quick() { 1 << 20 } else { 8 << 20 };
-    let text = text::ordinary(bytes);
-    let [default_rules, values, both] =
+    let text = text::ordinary_text(bytes);
+    let [default_rules, registered_values, values_and_patterns] =
         [(0, 0), (VALUE_COUNT, 0), (VALUE_COUNT, PATTERN_COUNT)].map(redactor);
-    let kinds: [(&str, &Arc<Redactor>, RedactFn); 5] = [
-        ("copied", &default_rules, copied),
-        ("whole", &default_rules, complete_text),
-        ("streamed", &default_rules, streamed),
-        ("values", &values, complete_text),
-        ("ten times", &both, complete_text),
+    let cases: [(&str, &Arc<Redactor>, RedactFn); 5] = [
+        ("copied", &default_rules, copy_text),
+        ("whole", &default_rules, redact_whole),
+        ("streamed", &default_rules, redact_stream),
+        ("values", &registered_values, redact_whole),
+        ("ten times", &values_and_patterns, redact_whole),
     ];
     let mut rounds = Rounds::default();
     for _ in 0..=Rounds::count() {
-        for (kind, redactor, redact) in kinds {
+        for (kind, redactor, redact) in cases {
             let begin = Instant::now();
             assert!(black_box(redact(redactor, &text)) > 0);
-            let lasted = begin.elapsed();
-            rounds.take(
+            let elapsed = begin.elapsed();
+            rounds.add(
                 kind,
-                RunTimes::of(vec![u64::try_from(lasted.as_nanos()).unwrap_or(0)], lasted),
+                RunTimes::of(vec![u64::try_from(elapsed.as_nanos()).unwrap_or(0)], elapsed),
             );
         }
     }
@@ -57,8 +57,9 @@ fn main() {
 
 fn report_speed(rounds: &Rounds, bytes: usize) {
     let mut report = BenchReport::of("redaction");
-    let speed = |kind: &str| bytes as f64 / 1e6 / (rounds.of(kind, |run| run.lasted as f64) / 1e9);
-    let [copied, complete_text, streamed, values, ten] =
+    let speed =
+        |kind: &str| bytes as f64 / 1e6 / (rounds.median_of(kind, |run| run.lasted as f64) / 1e9);
+    let [copied, whole, streamed, values, ten_times] =
         ["copied", "whole", "streamed", "values", "ten times"].map(speed);
     let row = |description: &str, value, unit: &str, goal, behind| ResultRow {
         number: 18,
@@ -68,28 +69,28 @@ fn report_speed(rounds: &Rounds, bytes: usize) {
         goal,
         behind,
     };
-    let aim = Goal::AtLeast(100.0, 300.0);
+    let goal = Goal::AtLeast(100.0, 300.0);
     let behind = format!("{:.1} MB of lines of a log; copied {copied:.0} MB/s", bytes as f64 / 1e6);
-    report.row(row("redaction, default rules, a whole text", complete_text, "MB/s", aim, behind));
+    report.add_row(row("redaction, default rules, a whole text", whole, "MB/s", goal, behind));
     let behind = format!("in pieces of {} KB, as programs write", PIECE_BYTES >> 10);
-    report.row(row("redaction, default rules, a stream", streamed, "MB/s", aim, behind));
+    report.add_row(row("redaction, default rules, a stream", streamed, "MB/s", goal, behind));
     let behind = format!(
-        "{VALUE_COUNT} registered values and {PATTERN_COUNT} patterns: {ten:.0} MB/s; without the patterns {values:.0}"
+        "{VALUE_COUNT} registered values and {PATTERN_COUNT} patterns: {ten_times:.0} MB/s; without the patterns {values:.0}"
     );
     let ratio = rounds.ratio("ten times", "whole", |run| run.lasted as f64);
-    let aim = Goal::AtMost(3.0, 2.0);
-    report.row(row("redaction, ten times the rules: time", ratio, "×", aim, behind));
-    report.curve(curve(bytes));
+    let goal = Goal::AtMost(3.0, 2.0);
+    report.add_row(row("redaction, ten times the rules: time", ratio, "×", goal, behind));
+    report.add_curve(speed_curve(bytes));
     report.store();
 }
 
 /// Returns the speed by the number of registered values.
-fn curve(bytes: usize) -> Curve {
-    let text = text::ordinary(bytes.min(1 << 20));
+fn speed_curve(bytes: usize) -> Curve {
+    let text = text::ordinary_text(bytes.min(1 << 20));
     let point = |values: usize| {
         let redactor = redactor((values, 0));
         let begin = Instant::now();
-        black_box(complete_text(&redactor, &text));
+        black_box(redact_whole(&redactor, &text));
         (values as f64, text.len() as f64 / 1e6 / begin.elapsed().as_secs_f64())
     };
     Curve {
@@ -109,18 +110,18 @@ fn redactor((values, patterns): (usize, usize)) -> Arc<Redactor> {
     };
     let configured =
         Redaction { patterns: (0..patterns).map(pattern).collect(), ..Redaction::default() };
-    Arc::new(Redactor::new((1..=values).map(value)).with(configured))
+    Arc::new(Redactor::new((1..=values).map(value)).with_configuration(configured))
 }
 
-fn copied(_: &Arc<Redactor>, text: &str) -> usize {
+fn copy_text(_: &Arc<Redactor>, text: &str) -> usize {
     black_box(text.to_owned()).len()
 }
 
-fn complete_text(redactor: &Arc<Redactor>, text: &str) -> usize {
+fn redact_whole(redactor: &Arc<Redactor>, text: &str) -> usize {
     redactor.redact(text).len()
 }
 
-fn streamed(redactor: &Arc<Redactor>, text: &str) -> usize {
+fn redact_stream(redactor: &Arc<Redactor>, text: &str) -> usize {
     let mut stream = RedactionStream::new(Arc::clone(redactor));
     let total_length: usize =
         text.as_bytes().chunks(PIECE_BYTES).map(|piece| stream.push(piece).len()).sum();

@@ -30,30 +30,35 @@ const WORDS: [&str; 24] = [
 ];
 
 /// Returns log lines of this many bytes, the same at each call.
-pub(crate) fn ordinary(bytes: usize) -> String {
+pub(crate) fn ordinary_text(bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 256);
-    let mut draw = 0x2545_f491_4f6c_dd1d_usize;
+    let mut random = 0x2545_f491_4f6c_dd1d_usize;
     while text.len() < bytes {
-        draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        line(&mut text, draw >> 16);
+        random =
+            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        push_line(&mut text, random >> 16);
     }
     text
 }
 
-fn line(text: &mut String, draw: usize) {
-    let (second, milli) = (draw % 60, draw / 60 % 1000);
-    let level = ["INFO", "DEBUG", "WARN", "INFO"].get(draw % 4).copied();
+fn push_line(text: &mut String, random: usize) {
+    let (second, milli) = (random % 60, random / 60 % 1000);
+    let level = ["INFO", "DEBUG", "WARN", "INFO"].get(random % 4).copied();
     let level = level.unwrap_or_default();
-    _ = write!(text, "2026-11-22T08:15:{second:02}.{milli:03}Z {level:5} worker-{} ", draw % 16);
-    for index in 0..6 + draw % 9 {
-        let word = (draw >> (index * 4) & 31) % WORDS.len();
+    _ = write!(text, "2026-11-22T08:15:{second:02}.{milli:03}Z {level:5} worker-{} ", random % 16);
+    for index in 0..6 + random % 9 {
+        let word = (random >> (index * 4) & 31) % WORDS.len();
         _ = write!(text, "{} ", WORDS.get(word).copied().unwrap_or_default());
     }
-    _ = match draw % 5 {
-        0 => writeln!(text, "id={draw:016x} took={milli}ms"),
-        1 => writeln!(text, "GET /api/v1/items/{} 200 {}", draw % 9973, draw % 65_521),
-        2 => writeln!(text, "src/module_{}.rs:{}:{}", draw % 97, draw % 400 + 1, draw % 80 + 1),
-        3 => writeln!(text, "{{\"status\":\"ok\",\"count\":{},\"ratio\":0.{milli}}}", draw % 1000),
-        _ => writeln!(text, "100% [{}] {milli} of 1000", "=".repeat(draw % 30)),
+    _ = match random % 5 {
+        0 => writeln!(text, "id={random:016x} took={milli}ms"),
+        1 => writeln!(text, "GET /api/v1/items/{} 200 {}", random % 9973, random % 65_521),
+        2 => {
+            writeln!(text, "src/module_{}.rs:{}:{}", random % 97, random % 400 + 1, random % 80 + 1)
+        }
+        3 => {
+            writeln!(text, "{{\"status\":\"ok\",\"count\":{},\"ratio\":0.{milli}}}", random % 1000)
+        }
+        _ => writeln!(text, "100% [{}] {milli} of 1000", "=".repeat(random % 30)),
     };
 }

@@ -1,11 +1,11 @@
 //! Throughput of a service whose commits survive a power failure.
 
-use algonius_gauge::load::{StopCondition, run};
+use algonius_gauge::load::{StopCondition, run_load};
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
 use algonius_gauge::run::RunTimes;
 use algonius_gauge::service::Service;
-use algonius_gauge::spawn_limit::{SpawnLimit, cores};
+use algonius_gauge::spawn_limit::{SpawnLimit, core_count};
 
 use super::{CAT, MESSAGE_BYTES, PROGRAM};
 
@@ -13,14 +13,16 @@ use super::{CAT, MESSAGE_BYTES, PROGRAM};
 pub(crate) async fn measure(report: &mut BenchReport) {
     let service = Service::start(PROGRAM, "durability = \"power\"", CAT).await;
     let (limit, mut rounds) = (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default());
-    let (load_request, until) =
-        (service.rpc("cat", MESSAGE_BYTES), StopCondition::Elapsed(Rounds::run_duration()));
+    let (load_request, stop_condition) = (
+        service.json_rpc_load("cat", MESSAGE_BYTES),
+        StopCondition::Elapsed(Rounds::run_duration()),
+    );
     for _ in 0..Rounds::count() {
-        rounds.take("L", limit.run(cores(), Rounds::run_duration()));
-        rounds.take("power", run(service.address, &load_request, 100, until).await);
+        rounds.add("L", limit.run(core_count(), Rounds::run_duration()));
+        rounds.add("power", run_load(service.address, &load_request, 100, stop_condition).await);
     }
-    let [rate, limit_rate] = ["power", "L"].map(|kind| rounds.of(kind, RunTimes::rate));
-    report.row(ResultRow {
+    let [rate, limit_rate] = ["power", "L"].map(|kind| rounds.median_of(kind, RunTimes::rate));
+    report.add_row(ResultRow {
         number: 21,
         description: "throughput that a power failure does not undo, 100 in flight".to_owned(),
         value: rounds.ratio("power", "L", RunTimes::rate),

@@ -14,7 +14,7 @@ use algonius_a2a::grpc::proto::lf_a2a_v1 as a2a;
 use algonius_gauge::load::unique_number;
 use algonius_gauge::run::{RunTimes, nanoseconds};
 use algonius_gauge::service::Service;
-use algonius_gauge::spawn::text;
+use algonius_gauge::spawn::plain_text;
 use axum::http::Uri;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -26,34 +26,34 @@ use tonic::{Request, body::Body};
 
 use super::MESSAGE_BYTES;
 
-type Http2 = Client<GrpcConnector, Body>;
+type Http2Client = Client<GrpcConnector, Body>;
 
 /// Caller with one connection for all requests in flight.
 #[derive(Clone)]
 pub(crate) struct GrpcCaller {
-    client: A2aServiceClient<Http2>,
+    client: A2aServiceClient<Http2Client>,
     credential: AsciiMetadataValue,
     text: String,
 }
 
 impl GrpcCaller {
-    pub(crate) fn to(service: &Service) -> Self {
+    pub(crate) fn new(service: &Service) -> Self {
         let builder = &mut Client::builder(TokioExecutor::new());
         let channel = builder.http2_only(true).build(GrpcConnector(service.address));
         let origin = format!("http://{}", service.address).parse().expect("an address");
         let credential = format!("Bearer {}", service.token).parse().expect("a token");
         let client = A2aServiceClient::with_origin(channel, origin);
-        Self { client, credential, text: text(MESSAGE_BYTES) }
+        Self { client, credential, text: plain_text(MESSAGE_BYTES) }
     }
 
     /// Sends with this many requests in flight for this time.
     pub(crate) async fn run(&mut self, in_flight: usize, duration: Duration) -> RunTimes {
         self.send().await; // Opens the connection before the first measured request.
         let (begin, times) = (Instant::now(), Rc::new(RefCell::new(Vec::new())));
-        let all = LocalSet::new();
+        let tasks = LocalSet::new();
         for _ in 0..in_flight {
             let (mut caller, times) = (self.clone(), Rc::clone(&times));
-            all.spawn_local(async move {
+            tasks.spawn_local(async move {
                 while begin.elapsed() < duration {
                     let started = Instant::now();
                     caller.send().await;
@@ -61,7 +61,7 @@ impl GrpcCaller {
                 }
             });
         }
-        all.await;
+        tasks.await;
         RunTimes::of(times.take(), begin.elapsed())
     }
 

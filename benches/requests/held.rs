@@ -12,9 +12,9 @@ use algonius_actors::model::program::Exit;
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
 use algonius_gauge::run::{RunTimes, nanoseconds};
-use algonius_gauge::spawn::text;
-use algonius_gauge::spawn_limit::{SpawnLimit, cores, find_program};
-use algonius_warden::wardens::{HolderCommand, LaunchOptions, ProcessHolders};
+use algonius_gauge::spawn::plain_text;
+use algonius_gauge::spawn_limit::{SpawnLimit, core_count, find_program};
+use algonius_warden::process_holders::{HolderCommand, LaunchOptions, ProcessHolders};
 use algonius_warden::{Launch, OutputMemory, RootCapabilities, Stdin, Warden as _};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt as _;
@@ -29,15 +29,16 @@ const PARALLEL_PROGRAMS: usize = 10;
 
 /// Measures the throughput of a process holder alone, relative to L.
 pub(crate) async fn measure(report: &mut BenchReport) {
-    let fixture = Arc::new(HolderFixture::start(find_program("cat"), text(MESSAGE_BYTES)).await);
+    let fixture =
+        Arc::new(HolderFixture::start(find_program("cat"), plain_text(MESSAGE_BYTES)).await);
     let (limit, mut rounds) = (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default());
     for _ in 0..Rounds::count() {
-        rounds.take("L", limit.run(cores(), Rounds::run_duration()));
-        rounds.take("held", run_parallel(&fixture).await);
+        rounds.add("L", limit.run(core_count(), Rounds::run_duration()));
+        rounds.add("held", run_parallel(&fixture).await);
     }
-    fixture.wardens.end().await;
-    let [rate, limit_rate] = ["held", "L"].map(|kind| rounds.of(kind, RunTimes::rate));
-    report.row(ResultRow {
+    fixture.process_holders.end().await;
+    let [rate, limit_rate] = ["held", "L"].map(|kind| rounds.median_of(kind, RunTimes::rate));
+    report.add_row(ResultRow {
         number: 1,
         description: format!(
             "a warden without the rest of the service, {PARALLEL_PROGRAMS} in flight"
@@ -50,27 +51,27 @@ pub(crate) async fn measure(report: &mut BenchReport) {
 }
 
 async fn run_parallel(fixture: &Arc<HolderFixture>) -> RunTimes {
-    let (begin, mut all) = (Instant::now(), JoinSet::new());
+    let (begin, mut tasks) = (Instant::now(), JoinSet::new());
     for _ in 0..PARALLEL_PROGRAMS {
         let fixture = Arc::clone(fixture);
-        all.spawn(async move {
+        tasks.spawn(async move {
             let mut times = Vec::new();
             while begin.elapsed() < Rounds::run_duration() {
                 let started = Instant::now();
-                fixture.run().await;
+                fixture.run_program().await;
                 times.push(nanoseconds(started.elapsed()));
             }
             times
         });
     }
-    let times = all.join_all().await.concat();
+    let times = tasks.join_all().await.concat();
     RunTimes::of(times, begin.elapsed())
 }
 
 /// Process holder without a service.
 struct HolderFixture {
     _home: TempDir,
-    wardens: Arc<ProcessHolders>,
+    process_holders: Arc<ProcessHolders>,
     program: PathBuf,
     text: String,
 }
@@ -84,14 +85,14 @@ impl HolderFixture {
             instance: Uuid::new_v4(),
             reattach_grace: Duration::from_secs(1),
             groups: None,
-            memory: OutputMemory::of(256 << 20),
+            memory: OutputMemory::with_limit(256 << 20),
         };
-        let wardens = ProcessHolders::start(options).await.expect("a warden");
-        Self { _home: home, wardens, program, text }
+        let process_holders = ProcessHolders::start(options).await.expect("a warden");
+        Self { _home: home, process_holders, program, text }
     }
 
     /// Starts the program, reads its whole output, waits for its exit and sweeps its processes.
-    async fn run(&self) {
+    async fn run_program(&self) {
         let launch = Launch {
             execution: ExecutionId::fresh(),
             attempt_id: AttemptId::FIRST,
@@ -100,21 +101,21 @@ impl HolderFixture {
             env: BTreeMap::new(),
             working_dir: "/".into(),
             stdin: Stdin::Bytes(self.text.clone().into_bytes()),
-            cap: 1 << 20,
+            max_recorded_bytes: 1 << 20,
             ends_with_supervisor: false,
-            limits: Vec::new(),
+            rlimits: Vec::new(),
             ruleset: None,
-            scratch: None,
-            rights: RootCapabilities::All,
+            scratch_slot: None,
+            root_capabilities: RootCapabilities::All,
             user: None,
             wrapper: None,
-            resources: ResourceLimits::default(),
+            resource_limits: ResourceLimits::default(),
         };
-        let mut spawned = self.wardens.launch(launch).await.expect("the program");
+        let mut spawned = self.process_holders.launch(launch).await.expect("the program");
         let mut output = String::new();
         spawned.stdout.read_to_string(&mut output).await.expect("text");
-        let exit = spawned.ending.await.expect("an end");
-        spawned.tree.sweep().await;
+        let exit = spawned.exit.await.expect("an end");
+        spawned.tree.kill_all_processes().await;
         assert!(exit == Exit::Code(0) && output == self.text);
     }
 }

@@ -12,7 +12,7 @@ mod paths;
 
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
-use algonius_gauge::spawn_limit::{SpawnLimit, cores};
+use algonius_gauge::spawn_limit::{SpawnLimit, core_count};
 use algonius_gauge::{role, service::Service};
 use tokio::runtime::Builder;
 
@@ -35,7 +35,7 @@ fn main() {
     runtime.block_on(async {
         let service = Service::start(PROGRAM, "", CAT).await;
         if role::is_selected("limit") {
-            in_c(&mut report);
+            compare_with_c(&mut report);
         }
         if role::is_selected("paths") {
             paths::measure(&service, &mut report).await;
@@ -56,23 +56,24 @@ fn main() {
 }
 
 /// Compares L with the same spawner in C.
-fn in_c(report: &mut BenchReport) {
+fn compare_with_c(report: &mut BenchReport) {
     let (limit, mut rounds) = (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default());
     for _ in 0..Rounds::count() {
-        rounds.take("L", limit.run(cores(), Rounds::run_duration()));
-        let Some(run) = limit.run_in_c(cores(), Rounds::run_duration()) else {
+        rounds.add("L", limit.run(core_count(), Rounds::run_duration()));
+        let Some(run) = limit.run_in_c(core_count(), Rounds::run_duration()) else {
             println!("no C compiler: the yardstick is not compared with the same in C");
             return;
         };
-        rounds.take("C", run);
+        rounds.add("C", run);
     }
-    let (rust, c) = (rounds.of("L", |run| run.rate()), rounds.of("C", |run| run.rate()));
-    report.row(ResultRow {
+    let (rust_rate, c_rate) =
+        (rounds.median_of("L", |run| run.rate()), rounds.median_of("C", |run| run.rate()));
+    report.add_row(ResultRow {
         number: 1,
         description: "the yardstick L, against the same in C".to_owned(),
         value: rounds.ratio("L", "C", |run| run.rate()),
         unit: "× C".to_owned(),
         goal: Goal::AtLeast(0.9, 0.9),
-        behind: format!("L {rust:.0}/s by {} spawners, C {c:.0}/s", cores()),
+        behind: format!("L {rust_rate:.0}/s by {} spawners, C {c_rate:.0}/s", core_count()),
     });
 }

@@ -31,95 +31,97 @@ const EXECUTION_RATE: usize = 50;
 pub(crate) async fn measure(report: &mut BenchReport) {
     let duration = Duration::from_secs(if is_quick() { 4 } else { 12 });
     let max_sleep = algonius_actors::scheduler::DEFAULT_MAX_SLEEP;
-    let tree = ScheduleTree::with(idle_schedules(SCHEDULE_COUNT), max_sleep).await;
+    let tree = ScheduleTree::start(idle_schedules(SCHEDULE_COUNT), max_sleep).await;
     super::wait_until_idle().await;
-    let idle = cpu_time_ms(duration).await;
-    let mut configured = idle_schedules(SCHEDULE_COUNT);
-    configured.extend(frequent_schedules(
-        COST_RATE * PERIOD_SECONDS,
-        PERIOD_SECONDS,
-        UNKNOWN_OWNER,
-    ));
-    tree.api().schedules.configure_schedules(configured).await.expect("schedules");
+    let idle_ms = cpu_time_ms(duration).await;
+    let mut schedules = idle_schedules(SCHEDULE_COUNT);
+    schedules.extend(frequent_schedules(COST_RATE * PERIOD_SECONDS, PERIOD_SECONDS, UNKNOWN_OWNER));
+    tree.api().schedules.configure_schedules(schedules).await.expect("schedules");
     wait_until_spread().await;
     let (before, begin) = (refused_count(&tree).await, Instant::now());
     let busy_ms = cpu_time_ms(duration).await;
-    let lasted = begin.elapsed().as_secs_f64();
-    let fired = refused_count(&tree).await - before;
-    report.row(row(
+    let elapsed = begin.elapsed().as_secs_f64();
+    let fired_count = refused_count(&tree).await - before;
+    report.add_row(row(
         "an occurrence that is refused",
-        (busy_ms - idle) * 1e3 / fired,
+        (busy_ms - idle_ms) * 1e3 / fired_count,
         "µs",
         // No goal: the cost of refused work does not indicate the cost of work that runs.
         Goal::Unrated,
         format!(
             "processor time of each of {:.0} a second: looked at, refused because its owner has no token, \
              written down",
-            fired / lasted
+            fired_count / elapsed
         ),
     ));
-    lateness(&tree, (duration, idle), report).await;
+    measure_lateness(&tree, (duration, idle_ms), report).await;
     tree.end().await;
 }
 
-async fn lateness(
+async fn measure_lateness(
     tree: &ScheduleTree,
-    (duration, idle): (Duration, f64),
+    (duration, idle_ms): (Duration, f64),
     report: &mut BenchReport,
 ) {
-    let mut configured = idle_schedules(SCHEDULE_COUNT);
-    configured.extend(frequent_schedules(EXECUTION_RATE * PERIOD_SECONDS, PERIOD_SECONDS, OWNER));
-    tree.api().schedules.configure_schedules(configured).await.expect("schedules");
+    let mut schedules = idle_schedules(SCHEDULE_COUNT);
+    schedules.extend(frequent_schedules(EXECUTION_RATE * PERIOD_SECONDS, PERIOD_SECONDS, OWNER));
+    tree.api().schedules.configure_schedules(schedules).await.expect("schedules");
     wait_until_spread().await;
     let since = WallClock.now();
     let busy_ms = cpu_time_ms(duration).await;
-    let fired: Vec<_> = latest(tree).await.into_iter().filter(|it| it.due >= since).collect();
+    let fired: Vec<_> =
+        latest_occurrences(tree).await.into_iter().filter(|it| it.due >= since).collect();
     // A refused occurrence costs next to nothing and would distort the average.
-    let refused = fired.iter().filter(|it| it.status == OccurrenceStatus::Refused).count();
-    assert_eq!(refused, 0, "occurrences of an owner with a token were refused");
-    let late = fired.iter().filter_map(|it| it.deviation()).map(|late| late.num_nanoseconds());
-    let late = late.flatten().filter_map(|late| u64::try_from(late).ok()).collect();
-    let late = RunTimes::of(late, duration);
-    report.row(row(
+    let refused_count = fired.iter().filter(|it| it.status == OccurrenceStatus::Refused).count();
+    assert_eq!(refused_count, 0, "occurrences of an owner with a token were refused");
+    let lateness =
+        fired.iter().filter_map(|it| it.deviation()).map(|lateness| lateness.num_nanoseconds());
+    let lateness = lateness.flatten().filter_map(|lateness| u64::try_from(lateness).ok()).collect();
+    let lateness = RunTimes::of(lateness, duration);
+    report.add_row(row(
         "fire and arm again",
-        (busy_ms - idle) * 1e3 / late.count(),
+        (busy_ms - idle_ms) * 1e3 / lateness.count(),
         "µs",
         Goal::AtMost(50.0, 25.0),
         "processor time of each that is accepted: looked at, written down, an execution without a program, with \
          all of its commits"
             .to_owned(),
     ));
-    report.row(row(
+    report.add_row(row(
         "lateness, p99",
-        late.at(990),
+        lateness.quantile_ms(990),
         "ms",
         Goal::AtMost(50.0, 25.0),
-        format!("{}, of {} times, from due to taken", late.summary(), late.count()),
+        format!("{}, of {} times, from due to taken", lateness.summary(), lateness.count()),
     ));
 }
 
 /// Waits until all schedules were evaluated, and their occurrences are evenly spread: a new schedule waits for its next
 /// period.
 async fn wait_until_spread() {
-    let pace = PERIOD_SECONDS as i64;
-    let left = pace - WallClock.now().timestamp().rem_euclid(pace) + 1;
-    sleep(Duration::from_secs(left.max(3).unsigned_abs())).await; // The new configuration takes effect meanwhile.
+    let period = PERIOD_SECONDS as i64;
+    let remaining = period - WallClock.now().timestamp().rem_euclid(period) + 1;
+    sleep(Duration::from_secs(remaining.max(3).unsigned_abs())).await; // The new configuration takes effect meanwhile.
 }
 
 /// Returns the milliseconds of processor time that this process uses in a time.
 async fn cpu_time_ms(duration: Duration) -> f64 {
-    let own = std::process::id();
-    let before = thread_cpu_time_ms(own);
+    let pid = std::process::id();
+    let before = thread_cpu_time_ms(pid);
     sleep(duration).await; // The measured interval.
-    thread_cpu_time_ms(own) - before
+    thread_cpu_time_ms(pid) - before
 }
 
 /// Returns the number of refused occurrences so far, among those that one query returns.
 async fn refused_count(tree: &ScheduleTree) -> f64 {
-    latest(tree).await.iter().filter(|it| it.status == OccurrenceStatus::Refused).count() as f64
+    latest_occurrences(tree)
+        .await
+        .iter()
+        .filter(|it| it.status == OccurrenceStatus::Refused)
+        .count() as f64
 }
 
-async fn latest(tree: &ScheduleTree) -> Vec<Occurrence> {
+async fn latest_occurrences(tree: &ScheduleTree) -> Vec<Occurrence> {
     let query = OccurrenceQuery { limit: 200_000, ..OccurrenceQuery::default() };
     tree.store.occurrences(query).await.expect("occurrences")
 }

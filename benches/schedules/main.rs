@@ -8,7 +8,7 @@ mod tree;
 
 use std::time::Duration;
 
-use algonius_gauge::process::{resident, thread_cpu_time_ms};
+use algonius_gauge::process::{resident_bytes, thread_cpu_time_ms};
 use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
 use algonius_gauge::role::is_quick;
 use tokio::runtime::Builder;
@@ -23,13 +23,13 @@ const SCHEDULE_COUNT: usize = 100_000;
 const EVALUATION_INTERVAL: Duration = Duration::from_millis(4);
 
 /// Time beyond the duration of this bench.
-const BEYOND_BENCH: Duration = Duration::from_secs(86_400);
+const THREAD_KEEP_ALIVE: Duration = Duration::from_secs(86_400);
 
 fn main() {
     // The processor time of an ended thread would be missing from the sum.
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
-        .thread_keep_alive(BEYOND_BENCH)
+        .thread_keep_alive(THREAD_KEEP_ALIVE)
         .enable_all()
         .build()
         .expect("a runtime");
@@ -44,9 +44,9 @@ fn main() {
 /// Cost of schedules while none is due.
 struct IdleCost {
     /// Microseconds of processor time per evaluation.
-    tick: f64,
+    evaluation_us: f64,
     /// Resident bytes of the process.
-    resident: f64,
+    resident_bytes: f64,
     /// Seconds until the tree was started.
     start_seconds: f64,
 }
@@ -55,81 +55,86 @@ async fn measure_idle(report: &mut BenchReport) {
     let counts = [0, SCHEDULE_COUNT / 100, SCHEDULE_COUNT / 10, SCHEDULE_COUNT];
     let mut costs = Vec::new();
     for count in counts {
-        costs.push(cost(count).await);
+        costs.push(measure_cost(count).await);
     }
-    let bare = sleep_time().await;
-    let (Some(none), Some(all)) = (costs.first(), costs.last()) else { return };
-    let each = (all.resident - none.resident) / SCHEDULE_COUNT as f64;
-    report.row(row(
+    let sleep_us = measure_sleep_us().await;
+    let (Some(without_schedules), Some(with_all)) = (costs.first(), costs.last()) else { return };
+    let bytes_each =
+        (with_all.resident_bytes - without_schedules.resident_bytes) / SCHEDULE_COUNT as f64;
+    report.add_row(row(
         &format!("{SCHEDULE_COUNT} schedules: idle tick"),
-        all.tick,
+        with_all.evaluation_us,
         "µs",
         Goal::AtMost(10.0, 5.0),
         format!(
             "processor time of all threads for each nap; without schedules {:.2} µs; a bare sleep \
-             of the same length {bare:.2} µs",
-            none.tick
+             of the same length {sleep_us:.2} µs",
+            without_schedules.evaluation_us
         ),
     ));
-    report.row(row(
+    report.add_row(row(
         &format!("{SCHEDULE_COUNT} schedules: idle tick, beyond a bare sleep"),
-        all.tick - bare,
+        with_all.evaluation_us - sleep_us,
         "µs",
         Goal::Unrated,
         "a bare sleep is a task that does nothing else; it costs what the system takes to wake a thread"
             .to_owned(),
     ));
-    let behind = format!("taking them up at the first start: {:.2} s", all.start_seconds);
-    report.row(row("memory of each", each, "B", Goal::AtMost(500.0, 250.0), behind));
-    report.curve(Curve {
+    let behind = format!("taking them up at the first start: {:.2} s", with_all.start_seconds);
+    report.add_row(row("memory of each", bytes_each, "B", Goal::AtMost(500.0, 250.0), behind));
+    report.add_curve(Curve {
         name: "schedules".to_owned(),
         across: "schedules".to_owned(),
         up: "µs of an idle tick".to_owned(),
-        points: counts.iter().zip(&costs).map(|(count, cost)| (*count as f64, cost.tick)).collect(),
+        points: counts
+            .iter()
+            .zip(&costs)
+            .map(|(count, cost)| (*count as f64, cost.evaluation_us))
+            .collect(),
     });
 }
 
-async fn cost(count: usize) -> IdleCost {
-    let tree = ScheduleTree::with(idle_schedules(count), EVALUATION_INTERVAL).await;
+async fn measure_cost(count: usize) -> IdleCost {
+    let tree = ScheduleTree::start(idle_schedules(count), EVALUATION_INTERVAL).await;
     let start_seconds = tree.start_duration.as_secs_f64();
     wait_until_idle().await;
-    let tick = evaluation_time().await;
-    let resident = resident(std::process::id());
+    let evaluation_us = measure_evaluation_us().await;
+    let resident_bytes = resident_bytes(std::process::id());
     tree.end().await;
-    IdleCost { tick, resident, start_seconds }
+    IdleCost { evaluation_us, resident_bytes, start_seconds }
 }
 
 /// Returns the microseconds of processor time per evaluation in an idle process.
-async fn evaluation_time() -> f64 {
-    let own = std::process::id();
+async fn measure_evaluation_us() -> f64 {
+    let pid = std::process::id();
     let seconds = if is_quick() { 2 } else { 10 };
-    let before = thread_cpu_time_ms(own);
+    let before = thread_cpu_time_ms(pid);
     sleep(Duration::from_secs(seconds)).await; // The measured interval.
-    let spent = thread_cpu_time_ms(own) - before;
+    let cpu_ms = thread_cpu_time_ms(pid) - before;
     // The timer adds a millisecond to each interval, and the wakeup up to another one.
-    let ticks = seconds as f64 * 1e3 / (EVALUATION_INTERVAL.as_secs_f64() * 1e3 + 2.0);
-    spent * 1e3 / ticks
+    let evaluations = seconds as f64 * 1e3 / (EVALUATION_INTERVAL.as_secs_f64() * 1e3 + 2.0);
+    cpu_ms * 1e3 / evaluations
 }
 
 /// Returns the same for a task that only sleeps for this interval: the unavoidable cost.
-async fn sleep_time() -> f64 {
+async fn measure_sleep_us() -> f64 {
     let sleeper = tokio::spawn(async {
         loop {
             sleep(EVALUATION_INTERVAL + Duration::from_millis(1)).await; // The measured operation.
         }
     });
-    let tick = evaluation_time().await;
+    let evaluation_us = measure_evaluation_us().await;
     sleeper.abort();
-    tick
+    evaluation_us
 }
 
 /// Waits until the process is idle: each schedule was evaluated once by then.
 async fn wait_until_idle() {
-    let own = std::process::id();
+    let pid = std::process::id();
     loop {
-        let before = thread_cpu_time_ms(own);
+        let before = thread_cpu_time_ms(pid);
         sleep(Duration::from_millis(500)).await;
-        if thread_cpu_time_ms(own) - before < 25.0 {
+        if thread_cpu_time_ms(pid) - before < 25.0 {
             return;
         }
     }

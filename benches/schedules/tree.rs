@@ -35,7 +35,7 @@ pub(crate) const OWNER: &str = "operator";
 struct PlainTemplate;
 
 impl ScheduleTemplateRenderer for PlainTemplate {
-    fn input(&self, spec: &ScheduleSpec, _: DateTime<Utc>) -> Result<String, String> {
+    fn render(&self, spec: &ScheduleSpec, _: DateTime<Utc>) -> Result<String, String> {
         Ok(spec.input.clone())
     }
 }
@@ -50,18 +50,18 @@ pub(crate) struct ScheduleTree {
 
 impl ScheduleTree {
     /// Starts a tree with these schedules, which sleeps no longer than `max_sleep`.
-    pub(crate) async fn with(configured: Vec<ConfiguredSchedule>, max_sleep: Duration) -> Self {
+    pub(crate) async fn start(schedules: Vec<ConfiguredSchedule>, max_sleep: Duration) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let store = Store::open(&folder.path().join("data"), Durability::Process).await;
         let store = Arc::new(store.expect("a store"));
         let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
         let seed = TokenSeed { name: OWNER.to_owned(), hash: [9; 32], scope, expires: None };
-        store.seed(vec![seed], WallClock.now()).await.expect("an owner");
+        store.replace_seeded_tokens(vec![seed], WallClock.now()).await.expect("an owner");
         let scheduler_config = SchedulerConfig {
             schedule_store: Arc::clone(&store) as _,
             renderer: Arc::new(PlainTemplate),
-            configured: Some(configured),
-            history: Duration::from_secs(90 * 86_400),
+            configured: Some(schedules),
+            occurrence_retention: Duration::from_secs(90 * 86_400),
             max_sleep,
         };
         let begin = Instant::now();
@@ -86,15 +86,15 @@ impl ScheduleTree {
 
 fn agent_definitions() -> Vec<AgentDefinition> {
     let mut worker = spec(DEFAULT_AGENT);
-    worker.limits.capacity.running = None;
-    worker.limits.capacity.waiting = 10_000;
+    worker.limits.capacity.max_running = None;
+    worker.limits.capacity.max_waiting = 10_000;
     let driver = Arc::new(ScriptedDriver::default());
     vec![AgentDefinition { spec: Arc::new(worker), driver }]
 }
 
 fn services(store: &Arc<Store>) -> Services {
     Services {
-        inputs: InputSealer::in_memory(),
+        input_sealer: InputSealer::in_memory(),
         ledger: Arc::clone(store) as _,
         stores: RecordStores {
             history: Arc::clone(store) as _,
@@ -115,38 +115,38 @@ fn services(store: &Arc<Store>) -> Services {
 /// Returns schedules of which none is due soon, each with a time and an input text of its own.
 pub(crate) fn idle_schedules(count: usize) -> Vec<ConfiguredSchedule> {
     let month = (WallClock.now() + chrono::TimeDelta::days(60)).format("%-m").to_string();
-    let one = |number: usize| {
+    let schedule = |number: usize| {
         let (minute, hour, day) = (number % 60, number / 60 % 24, number / 1440 % 28 + 1);
         let spec =
             cron_schedule(&format!("s{number}"), &format!("{minute} {hour} {day} {month} *"));
         let input = format!("Look after item {number}, and say what is to be done about it.");
-        owned(ScheduleSpec { name: format!("Schedule {number}"), input, ..spec })
+        operator_schedule(ScheduleSpec { name: format!("Schedule {number}"), input, ..spec })
     };
-    (0..count).map(one).collect()
+    (0..count).map(schedule).collect()
 }
 
 /// Returns schedules with this period in seconds, spread over it by their jitter.
 pub(crate) fn frequent_schedules(
     count: usize,
-    seconds: usize,
+    period_seconds: usize,
     owner: &str,
 ) -> Vec<ConfiguredSchedule> {
     let timetable =
-        RecurrenceRule::new(&format!("@every {seconds}s"), "UTC", true).expect("a pace");
-    let one = |number: usize| {
+        RecurrenceRule::new(&format!("@every {period_seconds}s"), "UTC", true).expect("a pace");
+    let schedule = |number: usize| {
         let spec = cron_schedule(&format!("busy-{owner}-{number}"), "0 0 1 1 *");
         let spec = ScheduleSpec {
-            timetable: timetable.clone(),
-            jitter: Duration::from_millis(seconds as u64 * 1000 - 1),
+            recurrence: timetable.clone(),
+            jitter: Duration::from_millis(period_seconds as u64 * 1000 - 1),
             overlap: OverlapPolicy::Allow,
             params: BTreeMap::new(),
             ..spec
         };
         ConfiguredSchedule { spec, owner: owner.to_owned() }
     };
-    (0..count).map(one).collect()
+    (0..count).map(schedule).collect()
 }
 
-fn owned(spec: ScheduleSpec) -> ConfiguredSchedule {
+fn operator_schedule(spec: ScheduleSpec) -> ConfiguredSchedule {
     ConfiguredSchedule { spec, owner: OWNER.to_owned() }
 }

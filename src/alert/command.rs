@@ -9,7 +9,7 @@ use std::time::Duration;
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::id::ExecutionId;
-use algonius_warden::{Launch, OutputPipe, RootCapabilities, Spawned, Stdin, Warden};
+use algonius_warden::{Launch, OutputPipe, RootCapabilities, SpawnedProgram, Stdin, Warden};
 use tokio::time::timeout;
 
 /// Time limit of the program.
@@ -31,13 +31,14 @@ pub(super) struct AlertCommand {
 impl AlertCommand {
     /// Runs the program once. Exit code 0 confirms the delivery.
     pub(super) async fn send(&self, body: &[u8]) -> io::Result<()> {
-        let Spawned { stdout, stderr, ending, tree, .. } =
+        let SpawnedProgram { stdout, stderr, exit: ending, tree, .. } =
             self.warden.launch(self.launch(body)).await?;
-        let run = async { tokio::join!(ending, drain(stdout), drain(stderr)).0 };
-        let ended = timeout(COMMAND_TIMEOUT, run).await;
+        let run_and_drain = async { tokio::join!(ending, drain(stdout), drain(stderr)).0 };
+        let result = timeout(COMMAND_TIMEOUT, run_and_drain).await;
         // A late program still runs, and a finished one may have left children.
-        tree.sweep().await;
-        let exit = ended.map_err(|_late| io::Error::other("the program did not end in time"))??;
+        tree.kill_all_processes().await;
+        let exit =
+            result.map_err(|_late| io::Error::other("the program did not end in time"))??;
         if exit.code() == Some(0) {
             Ok(())
         } else {
@@ -54,15 +55,15 @@ impl AlertCommand {
             env: [("PATH".into(), SEARCH_PATH.into())].into(),
             working_dir: PathBuf::from("/"),
             stdin: Stdin::Bytes(body.to_vec()),
-            cap: MAX_OUTPUT_BYTES,
+            max_recorded_bytes: MAX_OUTPUT_BYTES,
             ends_with_supervisor: true,
-            limits: Vec::new(),
+            rlimits: Vec::new(),
             ruleset: None,
-            scratch: None,
-            rights: RootCapabilities::All,
+            scratch_slot: None,
+            root_capabilities: RootCapabilities::All,
             user: None,
             wrapper: None,
-            resources: ResourceLimits::default(),
+            resource_limits: ResourceLimits::default(),
         }
     }
 }

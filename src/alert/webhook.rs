@@ -9,7 +9,7 @@ use algonius_actors::model::push::Secret;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-use crate::push::{AddressPolicy, WebhookClient, WebhookError, WebhookRequest, check_url};
+use crate::push::{DeliveryPolicy, WebhookClient, WebhookError, WebhookRequest, check_url};
 
 /// Header with the signature, by which the receiver authenticates the service.
 const SIGNATURE_HEADER: &str = "x-algonius-signature";
@@ -32,11 +32,11 @@ impl Webhook {
     pub(super) fn new(
         url: Secret,
         secret: Option<Secret>,
-        policy: AddressPolicy,
+        policy: DeliveryPolicy,
     ) -> Result<Self, Failure> {
         check_url(&url.0, &policy)?;
         let webhook_client =
-            WebhookClient::new(AddressPolicy { timeout: ATTEMPT_TIMEOUT, ..policy });
+            WebhookClient::new(DeliveryPolicy { timeout: ATTEMPT_TIMEOUT, ..policy });
         let webhook_client = webhook_client.map_err(|error| {
             tracing::error!(%error, "TLS could not be set up");
             Failure::new(Code::Internal, "TLS could not be set up")
@@ -46,8 +46,8 @@ impl Webhook {
 
     /// Sends the body once.
     pub(super) async fn send(&self, body: &[u8]) -> Result<(), WebhookError> {
-        let signed = self.secret.as_ref().and_then(|secret| signature(secret, body));
-        let headers = signed.map(|signature| (SIGNATURE_HEADER.to_owned(), Secret(signature)));
+        let signature = self.secret.as_ref().and_then(|secret| signature(secret, body));
+        let headers = signature.map(|text| (SIGNATURE_HEADER.to_owned(), Secret(text)));
         let webhook_request = WebhookRequest {
             url: self.url.clone(),
             media_type: "application/json",

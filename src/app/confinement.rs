@@ -1,6 +1,6 @@
 //! Decides the confinement of each agent from the capabilities of this machine, before any agent runs.
 
-mod environment_facts;
+mod boundary_facts;
 mod homes;
 mod users;
 
@@ -11,16 +11,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use algonius_actors::decide::host::resources::{enforced_limits, missing_capability};
-use algonius_actors::decide::host::sandbox::isolate;
+use algonius_actors::decide::host::sandbox::choose_confinement;
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::host::boundary::BoundaryGap;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
-use algonius_actors::model::host::sandbox::{Confinement, Requirement, Sandbox};
+use algonius_actors::model::host::sandbox::{Confinement, IsolationRequirement, Sandbox};
 use algonius_warden::confinement::group::{CgroupRoot, ControlGroups};
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-use self::environment_facts::has_own_user;
+use self::boundary_facts::has_own_user;
 use self::users::UserAssignments;
 use crate::StartError;
 use crate::config::{Agent, ServiceFiles};
@@ -32,14 +32,11 @@ pub(crate) struct HostContext<'m> {
 }
 
 /// Decides how an agent is isolated, and warns if the isolation leaves gaps.
-pub(crate) fn decide_sandbox(
-    agent: &mut Agent,
-    machine: &HostContext<'_>,
-) -> Result<(), StartError> {
-    decide_isolation(agent, machine);
+pub(crate) fn decide_sandbox(agent: &mut Agent, host: &HostContext<'_>) -> Result<(), StartError> {
+    decide_isolation(agent, host);
     let (spec, program) = (&agent.spec, agent.program());
     let Some(program) = program.filter(|_| spec.enabled) else { return Ok(()) };
-    if has_own_user(program) && !machine.capabilities.users {
+    if has_own_user(program) && !host.capabilities.users {
         return Err(StartError::User {
             agent: spec.id.clone(),
             cause: MISSING_USER_RIGHTS.to_owned(),
@@ -48,11 +45,11 @@ pub(crate) fn decide_sandbox(
     let Some(confinement) = spec.confinement() else { return Ok(()) };
     let boundary = &confinement.boundary;
     if falls_short((spec.access, confinement), &program.sandbox) {
-        let (agent, mechanisms) = (spec.id.clone(), describe_mechanisms(machine.capabilities));
+        let (agent, mechanisms) = (spec.id.clone(), describe_mechanisms(host.capabilities));
         let gaps = boundary.warning().map(|gaps| format!(": {gaps}")).unwrap_or_default();
         return Err(StartError::Sandbox { agent, mechanisms, gaps });
     }
-    let (agent, mechanisms) = (&spec.id, describe_mechanisms(machine.capabilities));
+    let (agent, mechanisms) = (&spec.id, describe_mechanisms(host.capabilities));
     if confinement.enforcement.is_incomplete() {
         let enforcement = confinement.enforcement.as_str();
         tracing::warn!(%agent, enforcement, mechanisms, "sandbox not enforced for agent");
@@ -65,41 +62,45 @@ pub(crate) fn decide_sandbox(
 }
 
 /// Decides the isolation of an agent on a machine, whether that suffices or not. Reads files.
-pub(crate) fn decide_isolation(agent: &mut Agent, machine: &HostContext<'_>) {
+pub(crate) fn decide_isolation(agent: &mut Agent, host: &HostContext<'_>) {
     let Some(program) = agent.program().cloned() else { return };
     if program.sandbox.roots.is_none() {
-        let roots = environment_facts::resolve_roots(agent, &program, machine.files);
+        let roots = boundary_facts::resolve_roots(agent, &program, host.files);
         if let Some(program) = agent.program_mut() {
             program.sandbox.roots = Some(roots);
         }
     }
     let Some(program) = agent.program().cloned() else { return };
-    let sockets = &machine.capabilities.sockets;
-    let around = environment_facts::inspect_surroundings(agent, &program, (machine.files, sockets));
+    let sockets = &host.capabilities.sockets;
+    let boundary_facts =
+        boundary_facts::collect_boundary_facts(agent, &program, (host.files, sockets));
     let spec = Arc::make_mut(&mut agent.spec);
-    let found = isolate(
+    let confinement = choose_confinement(
         spec.access,
         &program.sandbox,
-        machine.capabilities.sandbox_capabilities(),
-        &around,
+        host.capabilities.sandbox_capabilities(),
+        &boundary_facts,
     );
-    if let Some(program_spec) = spec.program_mut() {
-        program_spec.confinement = found;
+    if let Some(program_facts) = spec.program_mut() {
+        program_facts.confinement = confinement;
     }
 }
 
 /// Returns true if the isolation of an agent falls short of the required isolation.
-pub(crate) fn falls_short((access, found): (Access, &Confinement), sandbox: &Sandbox) -> bool {
+pub(crate) fn falls_short(
+    (access, confinement): (Access, &Confinement),
+    sandbox: &Sandbox,
+) -> bool {
     let is_open = match sandbox.required {
-        Requirement::Nothing => return false,
+        IsolationRequirement::Nothing => return false,
         // The agent could change the configuration although it is confined to some folders.
-        Requirement::Sandbox => {
+        IsolationRequirement::Sandbox => {
             sandbox.guards_files(access)
-                && found.boundary.gaps.contains(&BoundaryGap::Configuration)
+                && confinement.boundary.gaps.contains(&BoundaryGap::Configuration)
         }
-        Requirement::Boundary => found.boundary.is_open(),
+        IsolationRequirement::Boundary => confinement.boundary.is_open(),
     };
-    is_open || found.enforcement.is_incomplete()
+    is_open || confinement.enforcement.is_incomplete()
 }
 
 /// Reason why the service can assign no user.
@@ -107,44 +108,49 @@ const MISSING_USER_RIGHTS: &str = "the service may not change users: run it as r
      CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID and SETUID";
 
 /// Returns the sandbox mechanisms of a machine as text.
-fn describe_mechanisms(machine: &HostCapabilities) -> String {
-    let landlock = machine.landlock.map_or("no Landlock".to_owned(), |v| format!("Landlock {v}"));
-    format!("{landlock}, bubblewrap {}", machine.bubblewrap.as_str())
+fn describe_mechanisms(capabilities: &HostCapabilities) -> String {
+    let landlock =
+        capabilities.landlock.map_or("no Landlock".to_owned(), |v| format!("Landlock {v}"));
+    format!("{landlock}, bubblewrap {}", capabilities.bubblewrap.as_str())
 }
 
 /// Folders of agents that have their own users, and the range of the dynamic users.
 #[derive(Clone)]
-pub(crate) struct UserFolders {
+pub(crate) struct AgentUserSettings {
     pub(crate) data_dir: PathBuf,
     pub(crate) runtime_dir: PathBuf,
-    pub(crate) range: Option<(u32, u32)>,
+    pub(crate) uid_range: Option<(u32, u32)>,
 }
 
 /// Sets the user id of an agent with a dynamic user, and lets an agent of another user pass through the service's
 /// folders to its own.
-pub(crate) fn assign_user(agent: &mut Agent, places: &UserFolders) -> Result<(), StartError> {
+pub(crate) fn assign_user(
+    agent: &mut Agent,
+    user_settings: &AgentUserSettings,
+) -> Result<(), StartError> {
     let Some(program) = agent.program().filter(|_| agent.spec.enabled) else { return Ok(()) };
     if !has_own_user(program) {
         return Ok(());
     }
     let has_dynamic_user = program.has_dynamic_user;
     let id = agent.spec.id.clone();
-    let failed = |cause: String| StartError::User { agent: id.clone(), cause };
+    let user_error = |cause: String| StartError::User { agent: id.clone(), cause };
     if has_dynamic_user {
-        let users = UserAssignments::read(&places.data_dir, places.range);
-        let user = users.and_then(|mut users| users.of(&agent.spec.id));
-        let user = user.map_err(|error| failed(error.to_string()))?;
+        let users = UserAssignments::read(&user_settings.data_dir, user_settings.uid_range);
+        let user = users.and_then(|mut users| users.assign_once(&agent.spec.id));
+        let user = user.map_err(|error| user_error(error.to_string()))?;
         if let Some(program) = agent.program_mut() {
             program.user = Some(user);
         }
     }
-    for folder in [&places.data_dir, &places.runtime_dir] {
-        let opened = DirBuilder::new().recursive(true).mode(PASS_THROUGH_MODE).create(folder);
-        let opened =
+    for folder in [&user_settings.data_dir, &user_settings.runtime_dir] {
+        let result = DirBuilder::new().recursive(true).mode(PASS_THROUGH_MODE).create(folder);
+        let result =
             // The umask may have removed bits, and the folder may have existed before.
-            opened.and_then(|()| fs::set_permissions(folder, fs::Permissions::from_mode(PASS_THROUGH_MODE)));
-        opened
-            .map_err(|error| failed(format!("a folder cannot be opened for passage: {error}")))?;
+            result.and_then(|()| fs::set_permissions(folder, fs::Permissions::from_mode(PASS_THROUGH_MODE)));
+        result.map_err(|error| {
+            user_error(format!("a folder cannot be opened for passage: {error}"))
+        })?;
     }
     Ok(())
 }
@@ -161,8 +167,10 @@ pub(crate) async fn open_control_groups(
         agent.spec.enabled && agent.program().is_some_and(|program| program.resources.wants_group())
     };
     let are_needed = agents.iter().any(needs_group);
-    let opened =
-        spawn_blocking(move || ControlGroups::open(CgroupRoot::own(), instance, are_needed)).await;
+    let opened = spawn_blocking(move || {
+        ControlGroups::open(CgroupRoot::of_this_process(), instance, are_needed)
+    })
+    .await;
     let groups = opened.map_err(|error| StartError::Warden { source: io::Error::other(error) })?;
     Ok(groups.map(Arc::new))
 }
@@ -175,11 +183,11 @@ pub(crate) fn decide_limits(
     let Some(program) = agent.program().cloned() else { return Ok(()) };
     let (spec, resources) = (Arc::make_mut(&mut agent.spec), &program.resources);
     let controllers = groups.map(ControlGroups::controllers);
-    if let Some(program_spec) = spec.program_mut() {
-        program_spec.resources = enforced_limits(resources, controllers);
+    if let Some(program_facts) = spec.program_mut() {
+        program_facts.resources = enforced_limits(resources, controllers);
     }
     match missing_capability(resources, controllers).filter(|_| spec.enabled) {
-        Some(reason) => Err(StartError::Group { agent: spec.id.clone(), reason }),
+        Some(reason) => Err(StartError::ControlGroup { agent: spec.id.clone(), reason }),
         None => Ok(()),
     }
 }
@@ -187,7 +195,7 @@ pub(crate) fn decide_limits(
 /// Creates the private home of an agent, with its configured files.
 pub(crate) fn create_home(agent: &Agent) -> Result<(), StartError> {
     let Some(program) = agent.program().filter(|_| agent.spec.enabled) else { return Ok(()) };
-    let own = program.program_runtime.own.as_deref();
-    let created = own.map_or(Ok(()), |own| homes::create(own, program.user));
+    let agent_home = program.program_runtime.agent_home.as_deref();
+    let created = agent_home.map_or(Ok(()), |agent_home| homes::create(agent_home, program.user));
     created.map_err(|source| StartError::Home { agent: agent.spec.id.clone(), source })
 }

@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use crate::StartError;
 use crate::app::http_state::AgentSpecs;
 use crate::config::{Agent, Settings};
-use crate::platform::token;
+use crate::platform::operator_token;
 use crate::serve::auth::authenticator::{self, Authenticator};
 
 /// Name of the command line's own token.
@@ -27,9 +27,9 @@ pub(crate) fn check_anonymous_access(
     agents: &[Agent],
     address: SocketAddr,
 ) -> Result<(), StartError> {
-    let open = agents.iter().find(|agent| agent.spec.a2a_exposure.open);
-    match open.filter(|_| !address.ip().is_loopback()) {
-        Some(agent) => Err(StartError::Open { agent: agent.spec.id.clone() }),
+    let open_agent = agents.iter().find(|agent| agent.spec.endpoint_config.allows_anonymous);
+    match open_agent.filter(|_| !address.ip().is_loopback()) {
+        Some(agent) => Err(StartError::AnonymousAccess { agent: agent.spec.id.clone() }),
         None => Ok(()),
     }
 }
@@ -39,7 +39,7 @@ pub(crate) struct Credentials {
     tokens: Vec<Token>,
     anonymous_principals: Vec<TokenSeed>,
     /// Text of the command line's own token, which must be redacted.
-    pub(crate) own: String,
+    pub(crate) operator_token: String,
 }
 
 impl Credentials {
@@ -53,15 +53,15 @@ impl Credentials {
         agents: &AgentSpecs,
         clock: &dyn Clock,
     ) -> Result<Self, StartError> {
-        let own = ensure_operator_token(&settings.server.token_file).await?;
+        let operator_token = ensure_operator_token(&settings.server.token_file).await?;
         // Anonymous callers have principals too, so that their executions have owners.
         let anonymous_principals =
             authenticator::anonymous_principals(agents.values().map(|spec| &**spec));
         let mut seeds = settings.callers.tokens.clone();
         seeds.extend(anonymous_principals.iter().cloned());
-        seeds.push(operator(&own));
-        ledger.seed(seeds, clock.now()).await?;
-        Ok(Self { tokens: ledger.tokens().await?, anonymous_principals, own })
+        seeds.push(operator_seed(&operator_token));
+        ledger.replace_seeded_tokens(seeds, clock.now()).await?;
+        Ok(Self { tokens: ledger.tokens().await?, anonymous_principals, operator_token })
     }
 
     /// Reads all valid tokens again.
@@ -83,17 +83,17 @@ impl Credentials {
 /// Returns the text of the command line's own token; creates the token if it does not exist.
 async fn ensure_operator_token(file: &Path) -> Result<String, StartError> {
     let file: PathBuf = file.to_owned();
-    let read = spawn_blocking(move || token::ensure(&file)).await;
-    let text = read.unwrap_or_else(|error| Err(io::Error::other(error)));
+    let result = spawn_blocking(move || operator_token::read_or_create(&file)).await;
+    let text = result.unwrap_or_else(|error| Err(io::Error::other(error)));
     let text = text.map_err(|source| StartError::Token { source })?;
     if text.len() < authenticator::MIN_TOKEN_BYTES { Err(StartError::ShortToken) } else { Ok(text) }
 }
 
-fn operator(text: &str) -> TokenSeed {
+fn operator_seed(token: &str) -> TokenSeed {
     let rights = Right::ALL.to_vec();
     TokenSeed {
         name: OPERATOR.to_owned(),
-        hash: Sha256::digest(text.as_bytes()).into(),
+        hash: Sha256::digest(token.as_bytes()).into(),
         scope: Scope { rights, agents: None },
         expires: None,
     }

@@ -22,9 +22,9 @@ use nix::unistd::{Uid, User, geteuid};
 
 use crate::config::Settings;
 
-pub(crate) use automatic_reload::obstacle;
+pub(crate) use automatic_reload::automatic_reload_obstacle;
 pub(crate) use mode_watcher::ModeWatcher;
-pub(crate) use modes::{ChangedFile, FileModes, own_files};
+pub(crate) use modes::{ChangedFile, RecordedRights, own_files};
 
 use self::path_components::{ComponentKind, PathComponent, PathRoute};
 
@@ -107,15 +107,18 @@ pub(crate) fn require(settings: &Settings, file: Option<&Path>) -> Result<(), Un
 /// fault. `file` is the configuration itself, if it is a file.
 pub(crate) fn faults(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault> {
     let server = &settings.server;
-    let key = server.tls.iter().map(|pair| ("server.tls.key", &*pair.key, FileRole::Key));
-    let own = [
+    let key_file = server.tls.iter().map(|pair| ("server.tls.key", &*pair.key_file, FileRole::Key));
+    let own_paths = [
         ("server.data_dir", &*server.data_dir, FileRole::Folder),
         ("server.runtime_dir", &*server.runtime_dir, FileRole::Folder),
         ("server.token_file", &*server.token_file, FileRole::Token),
     ];
     let mut faults: Vec<TrustFault> = Vec::new();
-    let found = own.into_iter().chain(key).flat_map(|(kind, path, role)| examine(kind, path, role));
-    for fault in found.chain(configuration_faults(settings, file)) {
+    let own_faults = own_paths
+        .into_iter()
+        .chain(key_file)
+        .flat_map(|(kind, path, role)| examine(kind, path, role));
+    for fault in own_faults.chain(configuration_faults(settings, file)) {
         // Several files may lie in the same untrusted folder.
         if !faults.iter().any(|known| known.path == fault.path) {
             faults.push(fault);
@@ -126,8 +129,11 @@ pub(crate) fn faults(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault
 
 /// Returns the faults that let another user change the configuration.
 pub(crate) fn configuration_faults(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault> {
-    let all = configuration_paths(settings, file);
-    all.into_iter().flat_map(|(kind, path)| examine(kind, path, FileRole::Configuration)).collect()
+    let paths = configuration_paths(settings, file);
+    paths
+        .into_iter()
+        .flat_map(|(kind, path)| examine(kind, path, FileRole::Configuration))
+        .collect()
 }
 
 /// Returns the files of the configuration and those that it names, with the kind of each.
@@ -135,62 +141,66 @@ fn configuration_paths<'s>(
     settings: &'s Settings,
     file: Option<&'s Path>,
 ) -> Vec<(&'static str, &'s Path)> {
-    let certificate = settings.server.tls.iter().map(|pair| ("server.tls.cert", &*pair.cert));
-    let named = settings.files.iter().map(|path| ("a file that the configuration names", &**path));
-    let all = file.map(|path| ("the configuration", path)).into_iter().chain(named);
+    let certificate = settings.server.tls.iter().map(|pair| ("server.tls.cert", &*pair.cert_file));
+    let named_files =
+        settings.files.iter().map(|path| ("a file that the configuration names", &**path));
+    let paths = file.map(|path| ("the configuration", path)).into_iter().chain(named_files);
     let programs = settings.service_files.programs.iter();
     let programs = programs.map(|path| ("a program that the service runs", &**path));
-    let all =
-        all.chain([("server.presets", &*settings.server.configuration.presets)]).chain(certificate);
-    let all = all.chain(programs);
+    let paths = paths
+        .chain([("server.presets", &*settings.server.configuration.presets)])
+        .chain(certificate);
+    let paths = paths.chain(programs);
     // A relative path results from a folder that the environment does not name, such as a home.
-    let all = all.filter(|(kind, path)| *kind == "the configuration" || path.is_absolute());
-    all.collect()
+    let paths = paths.filter(|(kind, path)| *kind == "the configuration" || path.is_absolute());
+    paths.collect()
 }
 
 /// Returns the faults of a path, and of the folders and links that lead to it.
 fn examine(kind: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> {
-    let places = match PathRoute::to(path) {
-        Ok(PathRoute(places)) => places,
+    let components = match PathRoute::resolve(path) {
+        Ok(PathRoute(components)) => components,
         Err(error) => {
             let reason = format!("cannot be examined ({error})");
             let repair = format!("ls -ld {}", shell_quoted(path));
             return vec![TrustFault { kind, path: path.to_owned(), reason, repair }];
         }
     };
-    let fault = |place: &PathComponent| {
-        let (reason, repair) = fault(place, role)?;
-        if is_read_only(&place.path) {
+    let to_fault = |component: &PathComponent| {
+        let (reason, repair) = problem_and_repair(component, role)?;
+        if is_read_only(&component.path) {
             return None; // No user of this mount can change the file.
         }
-        Some(TrustFault { kind, path: place.path.clone(), reason, repair })
+        Some(TrustFault { kind, path: component.path.clone(), reason, repair })
     };
-    places.iter().filter_map(fault).collect()
+    components.iter().filter_map(to_fault).collect()
 }
 
 /// Returns the problem of a place on the path, and the command that repairs it.
-fn fault(place: &PathComponent, role: FileRole) -> Option<(String, String)> {
-    let PathComponent { path, kind, data } = place;
-    let (owner, mode, path) = (Uid::from_raw(data.uid()), data.mode(), shell_quoted(path));
+fn problem_and_repair(component: &PathComponent, role: FileRole) -> Option<(String, String)> {
+    let PathComponent { path, kind, metadata } = component;
+    let (owner, mode, path) = (Uid::from_raw(metadata.uid()), metadata.mode(), shell_quoted(path));
     if !is_trusted(owner, *kind) {
-        let user = User::from_uid(owner).ok().flatten().map_or(owner.to_string(), |it| it.name);
-        let own = User::from_uid(geteuid()).ok().flatten().map_or("root".into(), |it| it.name);
-        let option = if *kind == ComponentKind::Link { "-h " } else { "" };
+        let owner_name =
+            User::from_uid(owner).ok().flatten().map_or(owner.to_string(), |it| it.name);
+        let service_user_name =
+            User::from_uid(geteuid()).ok().flatten().map_or("root".into(), |it| it.name);
+        let chown_option = if *kind == ComponentKind::Link { "-h " } else { "" };
         return Some((
-            format!("belongs to the user `{user}`"),
-            format!("chown {option}{own} {path}"),
+            format!("belongs to the user `{owner_name}`"),
+            format!("chown {chown_option}{service_user_name} {path}"),
         ));
     }
     let is_writable = mode & WRITE_OTHERS != 0
-        || mode & WRITE_GROUP != 0 && !group::is_private(data.gid(), owner);
+        || mode & WRITE_GROUP != 0 && !group::is_private(metadata.gid(), owner);
     match (kind, role) {
         (ComponentKind::Link, _) => None,
         // A user who may write a sticky folder can neither rename nor remove the files of another user.
         (ComponentKind::Folder, _) if mode & STICKY != 0 => None,
-        (ComponentKind::End, FileRole::Token) if mode & 0o077 != 0 => {
+        (ComponentKind::Target, FileRole::Token) if mode & 0o077 != 0 => {
             Some(("is accessible to other users".into(), format!("chmod 600 {path}")))
         }
-        (ComponentKind::End, FileRole::Key) if mode & forbidden_key_bits(data) != 0 => {
+        (ComponentKind::Target, FileRole::Key) if mode & forbidden_key_bits(metadata) != 0 => {
             Some(("is accessible to other users".into(), format!("chmod 600 {path}")))
         }
         _ if is_writable => {
@@ -201,21 +211,23 @@ fn fault(place: &PathComponent, role: FileRole) -> Option<(String, String)> {
 }
 
 /// Returns the bits that the mode of a private key must not have.
-fn forbidden_key_bits(data: &Metadata) -> u32 {
-    if data.uid() == 0 { 0o037 } else { 0o077 }
+fn forbidden_key_bits(metadata: &Metadata) -> u32 {
+    if metadata.uid() == 0 { 0o037 } else { 0o077 }
 }
 
 /// Returns true if the service may rely on a file that this owner can change.
 fn is_trusted(owner: Uid, kind: ComponentKind) -> bool {
-    owner.is_root() || owner == geteuid() || kind == ComponentKind::Folder && is_outside(owner)
+    owner.is_root()
+        || owner == geteuid()
+        || kind == ComponentKind::Folder && is_outside_user_namespace(owner)
 }
 
 /// Returns true if a user id stands for all users outside of the user namespace of this process. In such a namespace,
 /// the root of the file system belongs to that id.
-fn is_outside(owner: Uid) -> bool {
-    let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid");
-    let map = fs::read_to_string("/proc/self/uid_map");
-    let is_overflow = overflow.is_ok_and(|text| text.trim() == owner.to_string());
+fn is_outside_user_namespace(owner: Uid) -> bool {
+    let overflow_uid = fs::read_to_string("/proc/sys/kernel/overflowuid");
+    let uid_map = fs::read_to_string("/proc/self/uid_map");
+    let is_overflow = overflow_uid.is_ok_and(|text| text.trim() == owner.to_string());
     let is_mapped = |map: String| {
         map.lines().any(|line| {
             let mut numbers = line.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
@@ -224,7 +236,7 @@ fn is_outside(owner: Uid) -> bool {
             first.zip(count).is_some_and(|(first, count)| (first..first + count).contains(&owner))
         })
     };
-    is_overflow && map.is_ok_and(|map| !is_mapped(map))
+    is_overflow && uid_map.is_ok_and(|uid_map| !is_mapped(uid_map))
 }
 
 fn is_read_only(path: &Path) -> bool {
@@ -234,14 +246,14 @@ fn is_read_only(path: &Path) -> bool {
 /// Removes other users' read access to a folder of the service. Only the right to pass through remains, because agents
 /// with their own users need it.
 fn remove_access_of_others(folder: &Path) -> io::Result<()> {
-    let data = match fs::metadata(folder) {
-        Ok(data) if Uid::from_raw(data.uid()) == geteuid() => data,
+    let metadata = match fs::metadata(folder) {
+        Ok(metadata) if Uid::from_raw(metadata.uid()) == geteuid() => metadata,
         Ok(_) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    if data.mode() & 0o066 != 0 {
-        fs::set_permissions(folder, Permissions::from_mode(data.mode() & 0o7700))?;
+    if metadata.mode() & 0o066 != 0 {
+        fs::set_permissions(folder, Permissions::from_mode(metadata.mode() & 0o7700))?;
         let folder = folder.display();
         tracing::warn!(%folder, "removed access of other users to a folder of the service");
     }

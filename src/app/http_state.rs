@@ -10,7 +10,7 @@ use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::model::id::AgentId;
 use algonius_warden::OutputMemoryUsage;
-use algonius_warden::wardens::ProcessHolders;
+use algonius_warden::process_holders::ProcessHolders;
 use chrono::{DateTime, Utc};
 
 use crate::app::program_versions::ProgramRegistry;
@@ -49,7 +49,7 @@ pub(crate) struct StaticState {
     pub(crate) holders: Arc<ProcessHolders>,
     pub(crate) instruments: Instruments,
     pub(crate) admin: Arc<dyn Admin>,
-    pub(crate) programs: ProgramRegistry,
+    pub(crate) program_registry: ProgramRegistry,
 }
 
 /// HTTP state: serves the configuration in force.
@@ -57,7 +57,7 @@ pub(crate) struct HttpState {
     static_state: StaticState,
     lockouts: Arc<Lockouts>,
     rate_limiter: Arc<RateLimiter>,
-    paths: RoutePublisher,
+    route_publisher: RoutePublisher,
 }
 
 impl HttpState {
@@ -65,7 +65,7 @@ impl HttpState {
     pub(crate) fn new(static_state: StaticState, lockout: &LockoutSettings) -> Self {
         // Rates and lockouts outlive a configuration: a reload must not give a caller a new allowance.
         let (lockouts, rate_limiter) = (lockouts(lockout), Arc::default());
-        Self { static_state, lockouts, rate_limiter, paths: RoutePublisher::default() }
+        Self { static_state, lockouts, rate_limiter, route_publisher: RoutePublisher::default() }
     }
 
     /// Returns the api to the supervision tree.
@@ -79,8 +79,8 @@ impl HttpState {
     }
 
     /// Returns the served paths.
-    pub(crate) const fn paths(&self) -> &RoutePublisher {
-        &self.paths
+    pub(crate) const fn route_publisher(&self) -> &RoutePublisher {
+        &self.route_publisher
     }
 
     /// Resets the count of wrong credentials and sets new limits.
@@ -95,9 +95,14 @@ impl HttpState {
         settings: &Settings,
         agents: AgentSpecs,
         authenticator: Authenticator,
-        since: DateTime<Utc>,
+        in_force_since: DateTime<Utc>,
     ) {
-        self.paths.publish(App::new(self.shared_state(settings, agents, authenticator, since)));
+        self.route_publisher.publish(App::new(self.shared_state(
+            settings,
+            agents,
+            authenticator,
+            in_force_since,
+        )));
     }
 
     /// Creates the state that requests share.
@@ -106,14 +111,14 @@ impl HttpState {
         settings: &Settings,
         agents: AgentSpecs,
         authenticator: Authenticator,
-        since: DateTime<Utc>,
+        in_force_since: DateTime<Utc>,
     ) -> SharedState {
         let (Settings { server, default_agent, scheduling, .. }, static_state) =
             (settings.clone(), &self.static_state);
-        let entry = server.entry;
+        let access = server.request_access;
         let url = base_url(server.public.url.as_deref(), static_state.scheme, static_state.address);
         error_pages::set_service_url(&url);
-        let grpc = GrpcUrlConfig { v0_3: entry.grpc_url_0_3, v1_0: entry.grpc_url_1_0 };
+        let grpc = GrpcUrlConfig { v0_3: access.grpc_url_0_3, v1_0: access.grpc_url_1_0 };
         SharedState {
             api: static_state.api.clone(),
             admin: Arc::clone(&static_state.admin),
@@ -122,17 +127,20 @@ impl HttpState {
                 authenticator,
                 lockouts: Arc::clone(&self.lockouts),
                 rate_limiter: Arc::clone(&self.rate_limiter),
-                hosts: HostPolicy::new(static_state.address, &url, entry.allowed_hosts)
-                    .with_origins(entry.allowed_origins),
-                proxies: entry.trusted_proxies,
-                public_card: server.public.card,
+                hosts: HostPolicy::new(static_state.address, &url, access.allowed_hosts)
+                    .with_origins(access.allowed_origins),
+                proxies: access.trusted_proxies,
+                has_public_cards: server.public.is_card_public,
             },
             agents: AgentDirectory::new(
                 agents,
                 default_agent,
-                program_facts_fn(&static_state.programs),
+                program_facts_fn(&static_state.program_registry),
             ),
-            schedules: ScheduleDefaults { zone: scheduling.timezone, seconds: scheduling.seconds },
+            schedules: ScheduleDefaults {
+                zone: scheduling.timezone,
+                allows_seconds: scheduling.allows_seconds,
+            },
             public_addresses: match server.public.url.is_none()
                 && static_state.address.ip().is_unspecified()
             {
@@ -145,16 +153,16 @@ impl HttpState {
             ),
             monitoring: Monitoring {
                 instruments: static_state.instruments.clone(),
-                metrics: settings.observability.metrics,
+                exposes_metrics: settings.observability.metrics,
                 ledger_bytes: ledger_size_fn(server.data_dir),
                 storage_stats: StatsCache::default(),
-                status: SingleFlight::default(),
+                shared_status: SingleFlight::default(),
             },
             machine: MachineFacts {
                 capabilities: static_state.capabilities.clone(),
-                holders: holder_status_fn(&static_state.holders),
+                holder_facts: holder_status_fn(&static_state.holders),
             },
-            started_at: since,
+            in_force_since,
         }
     }
 }
@@ -170,25 +178,28 @@ fn lockouts(lockout: &LockoutSettings) -> Arc<Lockouts> {
 
 /// Returns a function that reports the process ids of the process holders and the usage of the memory for output.
 fn holder_status_fn(
-    wardens: &Arc<ProcessHolders>,
+    holders: &Arc<ProcessHolders>,
 ) -> Arc<dyn Fn() -> (Vec<u32>, OutputMemoryStatus) + Send + Sync> {
-    let wardens = Arc::clone(wardens);
+    let holders = Arc::clone(holders);
     Arc::new(move || {
-        let OutputMemoryUsage { limit, used, waiting } = wardens.memory();
-        (wardens.pids(), OutputMemoryStatus { limit_bytes: limit, used_bytes: used, waiting })
+        let OutputMemoryUsage { limit, used, waiting_streams } = holders.memory();
+        (
+            holders.pids(),
+            OutputMemoryStatus { limit_bytes: limit, used_bytes: used, waiting: waiting_streams },
+        )
     })
 }
 
 /// Returns a function that reports the known facts about a program.
-fn program_facts_fn(programs: &ProgramRegistry) -> ProgramFactsFn {
-    let programs = programs.clone();
-    Arc::new(move |id| programs.of(id))
+fn program_facts_fn(program_registry: &ProgramRegistry) -> ProgramFactsFn {
+    let program_registry = program_registry.clone();
+    Arc::new(move |id| program_registry.status_of(id))
 }
 
 /// Returns a function that reports the size of the ledger's files, in bytes.
 fn ledger_size_fn(data_dir: PathBuf) -> Arc<dyn Fn() -> u64 + Send + Sync> {
     Arc::new(move || {
         let files = ["ledger.db", "ledger.db-wal", "ledger.db-shm"].map(|name| data_dir.join(name));
-        files.iter().filter_map(|file| file.metadata().ok()).map(|data| data.len()).sum()
+        files.iter().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
     })
 }

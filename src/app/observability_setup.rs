@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::push::Secret;
-use algonius_warden::wardens::ProcessHolders;
+use algonius_warden::process_holders::ProcessHolders;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use tokio::sync::mpsc;
 
 use crate::alert::{AlertDispatcher, AlertNotice, HookSettings, QUEUE_CAPACITY};
-use crate::app::push_setup::address_policy;
+use crate::app::push_setup::delivery_policy;
 use crate::observe::{Instruments, OtlpCollector};
-use crate::push::{AddressPolicy, WebhookClient, check_url};
+use crate::push::{DeliveryPolicy, WebhookClient, check_url};
 use crate::{StartError, config};
 
 /// Time limit for the answer of a collector.
@@ -21,7 +21,7 @@ const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct Observability {
     /// Metrics and telemetry.
     pub(crate) instruments: Instruments,
-    hooks: Option<(HookSettings, AddressPolicy, mpsc::Receiver<AlertNotice>)>,
+    alert_setup: Option<(HookSettings, DeliveryPolicy, mpsc::Receiver<AlertNotice>)>,
 }
 
 impl Observability {
@@ -29,35 +29,41 @@ impl Observability {
     /// notifications may use, and those that the operator allows for alerts alone.
     pub(crate) fn prepare(settings: &config::Settings) -> Result<Self, StartError> {
         let collector = settings.observability.telemetry.clone().map(collector).transpose()?;
-        let config::AlertSettings { webhook, secret, command, allow, authorities, .. } =
-            *settings.observability.alerts.clone();
+        let config::AlertSettings {
+            webhook, secret, command, allowed_networks, authorities, ..
+        } = *settings.observability.alerts.clone();
         if webhook.is_none() && command.is_none() {
             let instruments = Instruments::new(None, collector);
-            return Ok(Self { instruments, hooks: None });
+            return Ok(Self { instruments, alert_setup: None });
         }
         let (sender, notices) = mpsc::channel(QUEUE_CAPACITY);
-        let hooks =
+        let hook_settings =
             HookSettings { webhook: webhook.map(Secret), secret: secret.map(Secret), command };
         let mut push = settings.push.clone().unwrap_or_default();
-        push.allow.extend(allow);
-        push.authorities = push.authorities.and(&authorities);
-        let hooks = Some((hooks, address_policy(push), notices));
-        Ok(Self { instruments: Instruments::new(Some(sender), collector), hooks })
+        push.allowed_networks.extend(allowed_networks);
+        push.authorities = push.authorities.with_others(&authorities);
+        let alert_setup = Some((hook_settings, delivery_policy(push), notices));
+        Ok(Self { instruments: Instruments::new(Some(sender), collector), alert_setup })
     }
 
     /// Starts the alert hooks.
     pub(crate) fn start(
         self,
-        wardens: &Arc<ProcessHolders>,
+        holders: &Arc<ProcessHolders>,
     ) -> Result<RunningObservability, StartError> {
         let instruments = self.instruments;
-        let Some((hooks, address_policy, notices)) = self.hooks else {
-            return Ok(RunningObservability { instruments, alerts: None });
+        let Some((hook_settings, delivery_policy, notices)) = self.alert_setup else {
+            return Ok(RunningObservability { instruments, alert_dispatcher: None });
         };
-        let alerts =
-            AlertDispatcher::begin(hooks, address_policy, Arc::clone(wardens) as _, notices);
-        let alerts = alerts.map_err(|failure| StartError::Alerts { cause: failure.message })?;
-        Ok(RunningObservability { instruments, alerts: Some(alerts) })
+        let alert_dispatcher = AlertDispatcher::start(
+            hook_settings,
+            delivery_policy,
+            Arc::clone(holders) as _,
+            notices,
+        );
+        let alert_dispatcher =
+            alert_dispatcher.map_err(|failure| StartError::Alerts { cause: failure.message })?;
+        Ok(RunningObservability { instruments, alert_dispatcher: Some(alert_dispatcher) })
     }
 }
 
@@ -65,13 +71,13 @@ impl Observability {
 pub(crate) struct RunningObservability {
     /// Metrics and telemetry.
     pub(crate) instruments: Instruments,
-    alerts: Option<AlertDispatcher>,
+    alert_dispatcher: Option<AlertDispatcher>,
 }
 
 impl RunningObservability {
     /// Stops the alert hooks, and flushes the telemetry for a moment.
     pub(crate) async fn stop(self) {
-        self.alerts.into_iter().for_each(AlertDispatcher::stop);
+        self.alert_dispatcher.into_iter().for_each(AlertDispatcher::stop);
         self.instruments.flush().await;
     }
 }
@@ -81,17 +87,17 @@ impl RunningObservability {
 fn collector(
     telemetry: config::TelemetrySettings,
 ) -> Result<(OtlpCollector, WebhookClient), StartError> {
-    let config::TelemetrySettings { endpoint, headers, logs } = telemetry;
+    let config::TelemetrySettings { endpoint, headers, exports_logs } = telemetry;
     let all_networks = [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
-    let allow = AddressPolicy {
-        allow: all_networks.to_vec(),
+    let policy = DeliveryPolicy {
+        allowed_networks: all_networks.to_vec(),
         timeout: COLLECTOR_TIMEOUT,
-        ..address_policy(Default::default())
+        ..delivery_policy(Default::default())
     };
-    check_url(&endpoint, &allow)
+    check_url(&endpoint, &policy)
         .map_err(|failure| StartError::Telemetry { cause: failure.message })?;
-    let client = WebhookClient::new(allow)
+    let client = WebhookClient::new(policy)
         .map_err(|error| StartError::Telemetry { cause: error.to_string() })?;
     let headers = headers.into_iter().map(|(name, value)| (name, Secret(value))).collect();
-    Ok((OtlpCollector { endpoint, headers, logs }, client))
+    Ok((OtlpCollector { endpoint, headers, exports_logs }, client))
 }

@@ -12,7 +12,7 @@ use algonius_actors::model::id::AgentId;
 use algonius_actors::model::observation::status::ProgramStatus;
 use algonius_actors::model::program::program_runtime::VersionSpec;
 use algonius_actors::model::program::version::ProgramVersion;
-use algonius_actors::model::program::{OutputPattern, ProgramSpec};
+use algonius_actors::model::program::{OutputMethod, ProgramSpec};
 use algonius_warden::Warden;
 use tokio::sync::{Mutex, watch};
 
@@ -51,7 +51,7 @@ impl VersionRequester {
 /// Known facts about each program. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct ProgramRegistry {
-    known: Arc<watch::Sender<BTreeMap<AgentId, ProgramStatus>>>,
+    statuses: Arc<watch::Sender<BTreeMap<AgentId, ProgramStatus>>>,
     /// Lock that serializes version requests: all at once would compete with each other, and with executions, for the
     /// processors.
     request_lock: Arc<Mutex<()>>,
@@ -60,8 +60,8 @@ pub(crate) struct ProgramRegistry {
 impl ProgramRegistry {
     /// Returns an empty record.
     pub(crate) fn new() -> Self {
-        let known = Arc::new(watch::Sender::new(BTreeMap::new()));
-        Self { known, request_lock: Arc::default() }
+        let statuses = Arc::new(watch::Sender::new(BTreeMap::new()));
+        Self { statuses, request_lock: Arc::default() }
     }
 
     /// Requests the version of an agent's program in the background.
@@ -71,27 +71,27 @@ impl ProgramRegistry {
         spec: &Arc<AgentSpec>,
         program: &Arc<ProgramSpec>,
     ) {
-        let (id, known) = (spec.id.clone(), facts_without_version(program));
-        self.known.send_modify(|all| _ = all.insert(id.clone(), known));
+        let (id, status) = (spec.id.clone(), facts_without_version(program));
+        self.statuses.send_modify(|all| _ = all.insert(id.clone(), status));
         if program.program_runtime.version.is_none() {
             return;
         }
-        let (programs, spec, program) = (self.clone(), Arc::clone(spec), Arc::clone(program));
+        let (registry, spec, program) = (self.clone(), Arc::clone(spec), Arc::clone(program));
         tokio::spawn(async move {
-            let guard = programs.request_lock.lock().await;
-            let known = inspect_program(&requester, spec, program).await;
+            let guard = registry.request_lock.lock().await;
+            let status = inspect_program(&requester, spec, program).await;
             drop(guard);
-            if let Some(warning) = &known.warning {
+            if let Some(warning) = &status.warning {
                 tracing::warn!(agent = %id, warning, "program");
             }
-            programs.known.send_modify(|all| _ = all.insert(id, known));
+            registry.statuses.send_modify(|all| _ = all.insert(id, status));
         });
     }
 
     /// Returns the facts about an agent's program, or `None` if there are none.
-    pub(crate) fn of(&self, id: &AgentId) -> Option<ProgramStatus> {
-        let known = self.known.borrow().get(id).cloned();
-        known.filter(|known| *known != ProgramStatus::default())
+    pub(crate) fn status_of(&self, id: &AgentId) -> Option<ProgramStatus> {
+        let status = self.statuses.borrow().get(id).cloned();
+        status.filter(|status| *status != ProgramStatus::default())
     }
 }
 
@@ -101,34 +101,35 @@ pub(crate) async fn inspect_program(
     spec: Arc<AgentSpec>,
     program: Arc<ProgramSpec>,
 ) -> ProgramStatus {
-    let known = facts_without_version(&program);
-    let Some(version) = program.program_runtime.version.clone() else { return known };
-    let reported =
+    let status = facts_without_version(&program);
+    let Some(version) = program.program_runtime.version.clone() else { return status };
+    let reported_version =
         requester.request_version((spec, Arc::clone(&program)), &version, VERSION_TIMEOUT).await;
-    let warning = match &reported {
+    let warning = match &reported_version {
         Ok(version) => untested_warning(version, &program),
         Err(error) => Some(error.to_string()),
     };
-    ProgramStatus { version: reported.ok(), warning, ..known }
+    ProgramStatus { version: reported_version.ok(), warning, ..status }
 }
 
 /// Returns the facts that are known without a version request.
 fn facts_without_version(program: &ProgramSpec) -> ProgramStatus {
     let program_runtime = &program.program_runtime;
-    let tested = program_runtime.version.as_ref().and_then(|spec| spec.tested.as_ref());
+    let tested_versions = program_runtime.version.as_ref().and_then(|spec| spec.tested.as_ref());
     ProgramStatus {
         preset: program_runtime.preset.as_ref().map(|preset| preset.name.clone()),
         verified: program_runtime.preset.as_ref().map(|preset| preset.is_verified),
-        tested: tested.map(ToString::to_string),
-        prints_events: program.dialogue.is_some()
-            || matches!(program.output, OutputPattern::Events | OutputPattern::Native(_)),
+        tested: tested_versions.map(ToString::to_string),
+        prints_events: program.stdio_protocol.is_some()
+            || matches!(program.output, OutputMethod::Events | OutputMethod::Native(_)),
         ..ProgramStatus::default()
     }
 }
 
 /// Returns the warning about an untested version.
 fn untested_warning(version: &str, program: &ProgramSpec) -> Option<String> {
-    let tested = program.program_runtime.version.as_ref()?.tested.as_ref()?;
-    let is_tested = ProgramVersion::parse(version).is_some_and(|version| tested.contains(&version));
-    (!is_tested).then(|| format!("version {version} was not tested: {tested} was"))
+    let tested_versions = program.program_runtime.version.as_ref()?.tested.as_ref()?;
+    let is_tested =
+        ProgramVersion::parse(version).is_some_and(|version| tested_versions.contains(&version));
+    (!is_tested).then(|| format!("version {version} was not tested: {tested_versions} was"))
 }

@@ -11,7 +11,7 @@ use algonius_actors::ports::ledger::Ledger;
 use algonius_store::Store;
 
 use crate::config::Settings;
-use crate::push::{AddressPolicy, PushContext, PushRegistry, PushWorker, RenderFn};
+use crate::push::{DeliveryPolicy, PushContext, PushRegistry, PushWorker, RenderFn};
 use crate::{StartError, config, serve};
 
 /// Returns the registry of push targets and the worker that notifies them; `None` if push is disabled.
@@ -23,24 +23,25 @@ pub(crate) fn set_up_push(
 ) -> Result<(Option<PushRegistry>, Option<PushWorker>), StartError> {
     let Some(push) = settings.push.clone() else { return Ok((None, None)) };
     let registry =
-        PushRegistry::new(Arc::clone(store) as _, Arc::clone(clock), address_policy(push));
-    let worker = registry.open(push_context(store, Arc::clone(clock), api));
+        PushRegistry::new(Arc::clone(store) as _, Arc::clone(clock), delivery_policy(push));
+    let worker = registry.start_worker(push_context(store, Arc::clone(clock), api));
     let worker = worker.map_err(|error| StartError::Push { cause: error.message })?;
     Ok((Some(registry), Some(worker)))
 }
 
-pub(crate) fn address_policy(push: config::PushSettings) -> AddressPolicy {
-    let config::PushSettings { allow, insecure_http, timeout, max_age, authorities } = push;
+pub(crate) fn delivery_policy(push: config::PushSettings) -> DeliveryPolicy {
+    let config::PushSettings { allowed_networks, allows_http, timeout, max_age, authorities } =
+        push;
     let authorities = authorities.iter().cloned().collect();
-    AddressPolicy { allow, insecure_http, timeout, max_age, authorities }
+    DeliveryPolicy { allowed_networks, allows_http, timeout, max_age, authorities }
 }
 
 /// Returns the context of the push worker: the ledger, and the rendering of the transports.
 fn push_context(store: &Arc<Store>, clock: Arc<dyn Clock>, api: &Api) -> PushContext {
     let (ledger, api): (Arc<dyn Ledger>, _) = (Arc::clone(store) as _, api.clone());
-    let (reader, tree_api) = (Arc::clone(&ledger), api.clone());
+    let (render_ledger, alert_api) = (Arc::clone(&ledger), api.clone());
     let render: RenderFn = Arc::new(move |execution, version, event| {
-        let (ledger, api) = (Arc::clone(&reader), api.clone());
+        let (ledger, api) = (Arc::clone(&render_ledger), api.clone());
         Box::pin(async move {
             match ledger.execution(execution).await {
                 Ok(Some(record)) => {
@@ -53,6 +54,6 @@ fn push_context(store: &Arc<Store>, clock: Arc<dyn Clock>, api: &Api) -> PushCon
         })
     });
     let on_abandoned =
-        Arc::new(move |failures| tree_api.tree.observe(AlertInput::PushAbandoned(failures)));
+        Arc::new(move |failures| alert_api.tree.observe(AlertInput::PushAbandoned(failures)));
     PushContext { ledger, outbox: Arc::clone(store) as _, clock, render, on_abandoned }
 }

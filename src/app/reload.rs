@@ -4,7 +4,7 @@
 //! applies each difference. Each kind of difference has its own file here: `difference` finds it, and `agents`,
 //! `redaction`, `schedules` and `tokens` apply it.
 
-mod agent_toggles;
+mod agent_switches;
 mod agents;
 mod apply;
 mod config_protection;
@@ -36,7 +36,7 @@ use crate::app::credentials::Credentials;
 use crate::app::http_state::{AgentSpecs, HttpState};
 use crate::config::{ConfigSource, Settings};
 
-pub(crate) use agent_toggles::AgentSwitches;
+pub(crate) use agent_switches::AgentSwitches;
 use agents::ServedAgents;
 pub(crate) use agents::specs_by_id;
 use config_protection::FileProtection;
@@ -45,7 +45,7 @@ use publication::{StatusPublisher, WatchState};
 pub(crate) use redaction::RedactionState;
 use reload_handle::ReloadRequest;
 pub(crate) use reload_handle::{ReloadHandle, ReloadState, channel};
-pub(crate) use schedules::schedules;
+pub(crate) use schedules::configured_schedules;
 use tokens::{TokenAdministration, replace_token_file};
 
 /// Interval between two checks of the configuration files; an idle service sleeps in between.
@@ -91,7 +91,7 @@ impl Reloader {
         state: ReloadState,
     ) -> JoinHandle<()> {
         let ReloadContext { source, clock, store, agent_factory, agent_registry, .. } = context;
-        let ReloadState { requests, status, levels } = state;
+        let ReloadState { requests, status, log_level } = state;
         let (http_state, redaction, breakers) =
             (context.http_state, context.redaction, context.breakers);
         let mut reloader = Self {
@@ -99,7 +99,7 @@ impl Reloader {
             files: ConfigFiles::of(source, &settings),
             agents: ServedAgents::new((agent_factory, agent_registry), http_state.address(), specs),
             tokens: TokenAdministration::new(store, Arc::clone(&clock), credentials),
-            publisher: StatusPublisher::new(clock, status, levels),
+            publisher: StatusPublisher::new(clock, status, log_level),
             http_state,
             redaction,
             breakers,
@@ -109,7 +109,7 @@ impl Reloader {
             program_error: None,
         };
         reloader.protect_files();
-        reloader.publisher.start(reloader.watch_state(), reloader.switches.overridden());
+        reloader.publisher.publish_start(reloader.watch_state(), reloader.switches.overridden());
         reloader.publish();
         tokio::spawn(reloader.work(requests))
     }
@@ -138,11 +138,11 @@ impl Reloader {
     async fn check_files(&mut self) {
         self.protection.restore_modes(&self.settings);
         self.publish_watch_state();
-        if !self.settings.server.configuration.watch || !self.files.have_changed().await {
+        if !self.settings.server.configuration.watch || !self.files.poll_for_change().await {
             return;
         }
         // The change itself may come from another user.
-        self.protection.check_obstacles(&self.settings);
+        self.protection.update_obstacle(&self.settings);
         self.publish_watch_state();
         if self.protection.is_watching(&self.settings) {
             _ = self.reload("a file has changed").await; // The log and the status report it.
@@ -152,44 +152,42 @@ impl Reloader {
     async fn handle_request(&mut self, request: ReloadRequest) {
         match request {
             ReloadRequest::Reload(reason, reply) => {
-                self.protection.acknowledge();
+                self.protection.accept_mode_changes();
                 _ = reply.send(self.reload(reason).await);
             }
-            ReloadRequest::SwitchAgent(agent, on, reply) => {
-                _ = reply.send(self.switch(agent, on).await);
+            ReloadRequest::SwitchAgent(agent, enabled, reply) => {
+                _ = reply.send(self.switch_agent(agent, enabled).await);
             }
             ReloadRequest::CreateToken(spec, reply) => {
-                let redaction = &mut self.redaction;
-                let created = self.tokens.create(*spec, &self.settings, redaction).await;
-                _ = reply.send(self.show_if_ok(created));
+                let created = self.tokens.create(*spec, &self.settings, &mut self.redaction).await;
+                _ = reply.send(self.publish_if_ok(created));
             }
             ReloadRequest::RevokeToken(name, reply) => {
                 let revoked = self.tokens.revoke(name, &self.settings).await;
-                _ = reply.send(self.show_if_ok(revoked));
+                _ = reply.send(self.publish_if_ok(revoked));
             }
             ReloadRequest::RotateOperatorToken(reply) => {
-                let rotated = self.rotate().await;
-                _ = reply.send(self.show_if_ok(rotated));
+                let rotated = self.rotate_operator_token().await;
+                _ = reply.send(self.publish_if_ok(rotated));
             }
         }
     }
 
     /// Replaces the text of the operator's token.
-    async fn rotate(&mut self) -> Result<(), Failure> {
+    async fn rotate_operator_token(&mut self) -> Result<(), Failure> {
         replace_token_file(self.settings.server.token_file.clone()).await?;
         self.files.record_states(); // The service itself changed this file, so its change requests no reload.
-        let specs = self.agents.specs();
-        self.tokens.renew(&self.settings, specs, &mut self.redaction).await?;
+        self.tokens.renew(&self.settings, self.agents.specs(), &mut self.redaction).await?;
         tracing::info!("operator token rotated");
         Ok(())
     }
 
     /// Publishes the tokens in force after a successful change of them.
-    fn show_if_ok<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
-        if done.is_ok() {
+    fn publish_if_ok<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+        if result.is_ok() {
             self.publish();
         }
-        done
+        result
     }
 
     /// Removes an agent from the published configuration after it has finished its executions.
@@ -217,13 +215,13 @@ impl Reloader {
     }
 
     fn publish_watch_state(&self) {
-        self.publisher.watch_state(self.watch_state());
+        self.publisher.publish_watch_state(self.watch_state());
     }
 
     /// Publishes the configuration in force.
     fn publish(&self) {
-        let (specs, since) = (self.agents.specs(), self.publisher.since());
+        let (specs, in_force_since) = (self.agents.specs(), self.publisher.in_force_since());
         let authenticator = self.tokens.authenticator(specs);
-        self.http_state.publish(&self.settings, specs.clone(), authenticator, since);
+        self.http_state.publish(&self.settings, specs.clone(), authenticator, in_force_since);
     }
 }

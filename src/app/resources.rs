@@ -14,16 +14,16 @@ use algonius_actors::services::{
 };
 use algonius_store::{Durability, Store};
 use algonius_warden::OutputMemory;
-use algonius_warden::wardens::{HolderCommand, LaunchOptions, ProcessHolders};
+use algonius_warden::process_holders::{HolderCommand, LaunchOptions, ProcessHolders};
 use tokio::task::spawn_blocking;
 
-use crate::app::agent_factory::{AgentFactory, user_folders};
+use crate::app::agent_factory::{AgentFactory, agent_user_settings};
 use crate::app::confinement::HostContext;
-use crate::app::inputs::KeySealer;
+use crate::app::input_sealer::KeySealer;
 use crate::app::{confinement, credentials};
 use crate::config::{self, RequestLimits, ServerSettings, ServiceFiles};
 use crate::observe::Instruments;
-use crate::platform::tls::Certificates;
+use crate::platform::tls::WatchedServerConfig;
 use crate::serve::http::listen::ListenLimits;
 use crate::{StartError, host_capabilities};
 
@@ -31,9 +31,9 @@ use crate::{StartError, host_capabilities};
 pub(crate) struct ServiceResources {
     pub(crate) listener: TcpListener,
     pub(crate) address: SocketAddr,
-    pub(crate) certificates: Option<Certificates>,
+    pub(crate) certificates: Option<WatchedServerConfig>,
     pub(crate) store: Arc<Store>,
-    inputs: InputSealer,
+    input_sealer: InputSealer,
     pub(crate) agent_factory: AgentFactory,
 }
 
@@ -45,17 +45,17 @@ impl ServiceResources {
         agents: &mut [config::Agent],
         command: HolderCommand,
     ) -> Result<Self, StartError> {
-        let certificates = server.tls.clone().map(Certificates::open).transpose()?;
+        let certificates = server.tls.clone().map(WatchedServerConfig::open).transpose()?;
         let listener = TcpListener::bind(server.listen)
             .map_err(|source| StartError::Listen { address: server.listen, source })?;
         let address = listener.local_addr().unwrap_or(server.listen);
         credentials::check_anonymous_access(agents, address)?;
         let capabilities = probe_host().await?;
-        let machine = HostContext { capabilities: &capabilities, files };
-        agents.iter_mut().try_for_each(|agent| confinement::decide_sandbox(agent, &machine))?;
+        let host = HostContext { capabilities: &capabilities, files };
+        agents.iter_mut().try_for_each(|agent| confinement::decide_sandbox(agent, &host))?;
         let store = Arc::new(Store::open(&server.data_dir, durability(server)).await?);
-        let places = user_folders(server);
-        agents.iter_mut().try_for_each(|agent| confinement::assign_user(agent, &places))?;
+        let user_settings = agent_user_settings(server);
+        agents.iter_mut().try_for_each(|agent| confinement::assign_user(agent, &user_settings))?;
         let instance = store.instance().id;
         let groups = confinement::open_control_groups(agents, instance).await?;
         agents
@@ -64,24 +64,31 @@ impl ServiceResources {
         agents.iter().try_for_each(confinement::create_home)?;
         let (runtime_dir, reattach_grace) =
             (server.runtime_dir.clone(), server.programs.reattach_grace);
-        let (groups, memory) = (groups.clone(), OutputMemory::of(server.programs.output_memory));
-        let terms = LaunchOptions {
+        let (groups, output_memory) =
+            (groups.clone(), OutputMemory::with_limit(server.programs.output_memory));
+        let launch_options = LaunchOptions {
             command,
             runtime_dir,
             instance,
             reattach_grace,
             groups: groups.clone(),
-            memory,
+            memory: output_memory,
         };
-        let wardens = ProcessHolders::start(terms).await;
-        let wardens = wardens.map_err(|source| StartError::Warden { source })?;
+        let holders = ProcessHolders::start(launch_options).await;
+        let holders = holders.map_err(|source| StartError::Warden { source })?;
         let folders = (server.runtime_dir.as_path(), server.data_dir.as_path());
-        let sealer = KeySealer::open(inputs, folders, instance, &wardens).await?;
-        let inputs = InputSealer::new(Arc::new(sealer), inputs.retry_window);
-        let (machine, held) = ((capabilities, files), (groups, wardens));
-        let agent_factory = AgentFactory::new(server, machine, held, Arc::clone(&store) as _);
+        let sealer = KeySealer::open(inputs, folders, instance, &holders).await?;
+        let input_sealer = InputSealer::new(Arc::new(sealer), inputs.retry_window);
+        let (capabilities_and_files, groups_and_holders) =
+            ((capabilities, files), (groups, holders));
+        let agent_factory = AgentFactory::new(
+            server,
+            capabilities_and_files,
+            groups_and_holders,
+            Arc::clone(&store) as _,
+        );
         let agent_factory = agent_factory.map_err(|source| StartError::Warden { source })?;
-        Ok(Self { listener, address, certificates, store, inputs, agent_factory })
+        Ok(Self { listener, address, certificates, store, input_sealer, agent_factory })
     }
 
     pub(crate) fn services(
@@ -89,7 +96,7 @@ impl ServiceResources {
         clock: Arc<dyn Clock>,
         redactor: RedactorHandle,
         instruments: &Instruments,
-        memory: Option<u64>,
+        agents_memory: Option<u64>,
     ) -> Services {
         let stores = RecordStores {
             history: Arc::clone(&self.store) as _,
@@ -100,11 +107,11 @@ impl ServiceResources {
             stores,
             clock,
             redactor,
-            inputs: self.inputs.clone(),
+            input_sealer: self.input_sealer.clone(),
             keyring: Keyring::new(self.store.instance().key),
             observer: Arc::new(instruments.clone()),
             monitor: MonitorHandle::default(),
-            resources: AttemptResources::with_memory(memory),
+            resources: AttemptResources::with_memory(agents_memory),
             active_writers: ActiveWriters::default(),
             breakers: CredentialBreakers::default(),
             budget_usages: BudgetUsages::default(),
@@ -120,7 +127,7 @@ async fn probe_host() -> Result<HostCapabilities, StartError> {
 pub(crate) const fn listen_limits(server: &ServerSettings) -> ListenLimits {
     let RequestLimits { max_connections, header_timeout, write_timeout, .. } = &server.requests;
     ListenLimits {
-        connections: *max_connections,
+        max_connections: *max_connections,
         header_timeout: *header_timeout,
         write_timeout: *write_timeout,
     }

@@ -10,8 +10,8 @@ use crate::platform::template::{ScheduleValues, Template};
 pub(crate) struct TemplateRenderer;
 
 impl ScheduleTemplateRenderer for TemplateRenderer {
-    fn input(&self, spec: &ScheduleSpec, planned: DateTime<Utc>) -> Result<String, String> {
-        let local_time = planned.with_timezone(&spec.timetable.zone());
+    fn render(&self, spec: &ScheduleSpec, planned: DateTime<Utc>) -> Result<String, String> {
+        let local_time = planned.with_timezone(&spec.recurrence.zone());
         let values = ScheduleValues {
             schedule_id: spec.id.to_string(),
             schedule_name: spec.name.clone(),

@@ -30,7 +30,7 @@ pub enum StartError {
     Tls(#[from] TlsError),
     /// An agent accepts every caller, and others can reach it.
     #[error("the agent `{agent}` admits every caller, which needs an address on loopback")]
-    Open {
+    AnonymousAccess {
         /// Id of the agent.
         agent: AgentId,
     },
@@ -61,13 +61,13 @@ pub enum StartError {
     #[error(
         "the {kind} of the key of sealed inputs is open to other users: `{}`; remove it and a new key is made, \
          or if you trust it: chown it to the user of the service, and chmod 600 the file, 700 the folder",
-        place.display()
+        path.display()
     )]
-    InputKeyOpen {
+    InputKeyExposed {
         /// Kind of the place.
         kind: &'static str,
         /// Path of the place.
-        place: PathBuf,
+        path: PathBuf,
     },
     /// The token file can be neither read nor created.
     #[error("the token file can be neither read nor made")]
@@ -130,7 +130,7 @@ pub enum StartError {
         "the agent `{agent}` requires a control group, and {reason}; \
          `resources.group = \"auto\"` starts it nevertheless"
     )]
-    Group {
+    ControlGroup {
         /// Id of the agent.
         agent: AgentId,
         /// Missing capability.

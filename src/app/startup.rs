@@ -17,7 +17,7 @@ use algonius_actors::root::AgentDefinition;
 use algonius_actors::scheduler::{DEFAULT_MAX_SLEEP, SchedulerConfig};
 use algonius_actors::services::Services;
 use algonius_store::Store;
-use algonius_warden::wardens::{HolderCommand, ProcessHolders};
+use algonius_warden::process_holders::{HolderCommand, ProcessHolders};
 
 use crate::app::credentials::Credentials;
 use crate::app::http_state::{AgentSpecs, HttpState, StaticState};
@@ -49,36 +49,39 @@ impl StartedService {
     /// recovers, and starts the tree. From then on the switches and the isolation of the agents are decided.
     pub(crate) async fn start(
         settings: &mut Settings,
-        (clock, meter): (&Arc<dyn Clock>, Arc<dyn HostMetrics>),
-        origin: HolderCommand,
+        (clock, host_metrics): (&Arc<dyn Clock>, Arc<dyn HostMetrics>),
+        holder_command: HolderCommand,
     ) -> Result<Self, StartError> {
         let Settings { server, agents, secrecy, service_files, .. } = settings;
         let mut switches = AgentSwitches::read(&server.data_dir)?;
         switches.apply_to(agents);
-        let resources =
-            ServiceResources::open((server, &secrecy.inputs, service_files), agents, origin)
-                .await?;
+        let resources = ServiceResources::open(
+            (server, &secrecy.inputs, service_files),
+            agents,
+            holder_command,
+        )
+        .await?;
         // A program that nobody resumes must not write into a folder that an agent of this process uses.
         end_unresumable_programs(&*resources.store, agents, resources.agent_factory.holders())
             .await?;
         // Before this process creates a folder that could be mistaken for an old one.
-        resources.agent_factory.sweep().await;
+        resources.agent_factory.remove_stale_folders().await;
         let definitions =
             agents.iter().map(|agent| resources.agent_factory.definition(agent.clone()));
         let definitions: Vec<_> = definitions.collect();
         let specs = reload::specs_by_id(definitions.iter().map(|definition| &definition.spec));
         let credentials = Credentials::seed(&*resources.store, settings, &specs, &**clock).await?;
         // The operator's token is redacted like every configured secret: an agent may print it.
-        let secrets = settings.secrecy.secrets.iter().chain([&credentials.own]).cloned();
+        let secrets = settings.secrecy.secrets.iter().chain([&credentials.operator_token]).cloned();
         let redaction = RedactionState::new(secrets, settings.secrecy.redaction.clone());
         let observability = Observability::prepare(settings)?;
         let services = resources.services(
             Arc::clone(clock),
             redaction.redactor_handle(),
             &observability.instruments,
-            agents_memory(settings.pressure, &*meter),
+            agents_memory(settings.pressure, &*host_metrics),
         );
-        let plan = tree_plan(settings, meter, &resources.store);
+        let plan = tree_plan(settings, host_metrics, &resources.store);
         let observability = observability.start(resources.agent_factory.holders())?;
         let tree =
             start_tree(services, definitions, plan, resources.agent_factory.holders()).await?;
@@ -95,28 +98,29 @@ impl StartedService {
         let Self { resources, tree, specs, credentials, switches, redaction, observability } = self;
         let (push_registry, push_worker) =
             set_up_push(&settings, &resources.store, &clock, tree.api())?;
-        let bounds = super::resources::listen_limits(&settings.server);
+        let listen_limits = super::resources::listen_limits(&settings.server);
         let ServiceResources { listener, address, certificates, store, agent_factory, .. } =
             resources;
         let scheme = if certificates.is_some() { "https" } else { "http" };
         let (reload_handle, reload_state) =
             reload::channel(&store, settings.observability.log.level, source.file());
         let holders = Arc::clone(agent_factory.holders());
-        let fixed = StaticState {
+        let static_state = StaticState {
             address,
             scheme,
             api: tree.api().clone(),
             push_registry,
-            capabilities: agent_factory.machine().clone(),
+            capabilities: agent_factory.capabilities().clone(),
             holders: Arc::clone(&holders),
             instruments: observability.instruments.clone(),
             admin: Arc::new(reload_handle.clone()),
-            programs: agent_factory.programs().clone(),
+            program_registry: agent_factory.program_registry().clone(),
         };
-        let http_state = HttpState::new(fixed, &settings.callers.lockout);
+        let http_state = HttpState::new(static_state, &settings.callers.lockout);
         let url =
             super::http_state::base_url(settings.server.public.url.as_deref(), scheme, address);
-        let (paths, handle) = (http_state.paths().latest(), ShutdownHandle::new());
+        let (routes, shutdown_handle) =
+            (http_state.route_publisher().latest(), ShutdownHandle::new());
         let (agent_registry, service_store) = (tree.agent_registry(), Arc::clone(&store));
         let breakers = tree.api().tree.breakers();
         let context = ReloadContext {
@@ -131,8 +135,9 @@ impl StartedService {
         };
         let reloader =
             Reloader::start(context, settings, (specs, credentials, switches), reload_state);
-        let served =
-            tokio::spawn(listen::serve(listener, certificates, paths, bounds, handle.clone()));
+        let shutdown = shutdown_handle.clone();
+        let server_handle =
+            tokio::spawn(listen::serve(listener, certificates, routes, listen_limits, shutdown));
         Ok(RunningService {
             url,
             scheme,
@@ -142,8 +147,8 @@ impl StartedService {
             observability,
             store: service_store,
             holders,
-            handle,
-            served,
+            shutdown_handle,
+            server_handle,
             reload_handle,
             reloader,
         })
@@ -154,11 +159,11 @@ impl StartedService {
 async fn end_unresumable_programs(
     ledger: &dyn Ledger,
     agents: &[config::Agent],
-    wardens: &ProcessHolders,
+    holders: &ProcessHolders,
 ) -> Result<(), StartError> {
     let reattaches = |id: &AgentId| {
-        let mut found = agents.iter().filter(|agent| agent.spec.id == *id);
-        found.any(|agent| {
+        let mut matching = agents.iter().filter(|agent| agent.spec.id == *id);
+        matching.any(|agent| {
             agent.program().is_some_and(|program| program.on_loss == OnServiceLoss::Reattach)
         })
     };
@@ -168,22 +173,22 @@ async fn end_unresumable_programs(
     let resumable = unfinished.into_iter().filter(|record| {
         matches!(record.state, State::Starting | State::Running) && reattaches(&record.agent)
     });
-    wardens.end_all_except(&resumable.map(|record| (record.id, record.attempt_id)).collect()).await;
+    holders.end_all_except(&resumable.map(|record| (record.id, record.attempt_id)).collect()).await;
     Ok(())
 }
 
 /// Returns the bytes of memory for all agents together: by default four fifths of the machine's.
 fn agents_memory(
     pressure: Option<config::PressureSettings>,
-    meter: &dyn HostMetrics,
+    host_metrics: &dyn HostMetrics,
 ) -> Option<u64> {
-    pressure?.agents_memory.or_else(|| Some(meter.memory()? / 5 * 4))
+    pressure?.agents_memory.or_else(|| Some(host_metrics.memory()? / 5 * 4))
 }
 
 /// Returns the bounds of the history. Without bounds, sealed inputs are erased nevertheless.
-fn retention(retention: Option<config::RetentionSettings>) -> RetentionSpec {
+fn retention_spec(retention: Option<config::RetentionSettings>) -> RetentionSpec {
     let interval = retention.map_or(INPUT_ERASE_INTERVAL, |it| it.interval);
-    RetentionSpec { limits: retention.map(|it| it.keep), interval }
+    RetentionSpec { limits: retention.map(|it| it.limits), interval }
 }
 
 /// Starts the tree, which resumes the executions of held programs. Programs that no execution resumes are terminated.
@@ -191,25 +196,29 @@ async fn start_tree(
     services: Services,
     definitions: Vec<AgentDefinition>,
     plan: TreePlan,
-    wardens: &ProcessHolders,
+    holders: &ProcessHolders,
 ) -> Result<SupervisionTree, StartError> {
     let tree = SupervisionTree::start(services, definitions, plan).await;
     let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
-    wardens.end_unclaimed().await;
+    holders.end_unclaimed().await;
     Ok(tree)
 }
 
 /// Returns the tree's tasks besides serving its agents.
-fn tree_plan(settings: &Settings, meter: Arc<dyn HostMetrics>, store: &Arc<Store>) -> TreePlan {
+fn tree_plan(
+    settings: &Settings,
+    host_metrics: Arc<dyn HostMetrics>,
+    store: &Arc<Store>,
+) -> TreePlan {
     let readings = |it: config::PressureSettings| ReadingSettings {
-        host_metrics: meter,
+        host_metrics,
         spec: it.spec,
         interval: it.interval,
     };
     TreePlan {
         readings: settings.pressure.map(readings),
         scheduler_config: Some(scheduler_config(store, &settings.scheduling)),
-        retention: Some(retention(settings.retention)),
+        retention: Some(retention_spec(settings.retention)),
         alerts: settings.observability.alerts.spec,
     }
 }
@@ -219,8 +228,8 @@ fn scheduler_config(store: &Arc<Store>, scheduling: &SchedulerSettings) -> Sched
     SchedulerConfig {
         schedule_store: Arc::clone(store) as _,
         renderer: Arc::new(TemplateRenderer),
-        configured: Some(reload::schedules(scheduling)),
-        history: scheduling.history,
+        configured: Some(reload::configured_schedules(scheduling)),
+        occurrence_retention: scheduling.history,
         max_sleep: DEFAULT_MAX_SLEEP,
     }
 }

@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 use super::args::agents::AgentsCommand;
 use super::client::ServiceClient;
-use super::client::query::percent_encode;
+use super::client::percent_encoding::percent_encode;
 use super::error::CliError;
 use super::output::CliOutput;
 use super::output::time_text::format_age;
 use super::status::health_text;
-use crate::wire::admin::AgentSwitch;
+use crate::wire::admin::SwitchedAgent;
 use crate::wire::api::agent::{AgentDetail, AgentLimits};
 use crate::wire::api::{AgentEntry, AgentList, ServiceStatus};
 
@@ -87,38 +87,38 @@ async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
     Ok(())
 }
 
-fn row(entry: &AgentEntry, status: Option<&AgentStatus>, at: DateTime<Utc>) -> [String; 7] {
+fn row(entry: &AgentEntry, status: Option<&AgentStatus>, now: DateTime<Utc>) -> [String; 7] {
     let last = status.and_then(|status| status.work.last_execution.as_ref());
     [
         entry.id.clone(),
-        state(entry, status, at),
-        status.map_or("-".to_owned(), running),
-        status.map_or("-".to_owned(), queue),
+        state_text(entry, status, now),
+        status.map_or("-".to_owned(), running_text),
+        status.map_or("-".to_owned(), queue_text),
         entry.access.clone(),
         last.map_or("-".to_owned(), |last| {
-            format!("{} {} ago", last.outcome, format_age(at, last.at))
+            format!("{} {} ago", last.outcome, format_age(now, last.at))
         }),
         entry.description.clone(),
     ]
 }
 
 /// Returns whether the agent accepts work, by which setting, and the health of its actor if that is unusual.
-fn state(entry: &AgentEntry, status: Option<&AgentStatus>, at: DateTime<Utc>) -> String {
-    let word = if entry.enabled { "enabled" } else { "disabled" };
+fn state_text(entry: &AgentEntry, status: Option<&AgentStatus>, now: DateTime<Utc>) -> String {
+    let enabled_text = if entry.enabled { "enabled" } else { "disabled" };
     let switch_note = if entry.switched { " (switched)" } else { "" };
     let health = status.map_or(String::new(), |status| {
-        health_text(status.health, status.starts.since, status.starts.restarts, at)
+        health_text(status.health, status.starts.since, status.starts.restarts, now)
     });
-    format!("{word}{switch_note}{health}")
+    format!("{enabled_text}{switch_note}{health}")
 }
 
-fn running(status: &AgentStatus) -> String {
+fn running_text(status: &AgentStatus) -> String {
     let limit = status.work.capacity.map_or("∞".to_owned(), |capacity| capacity.to_string());
     format!("{}/{limit}", status.work.running.len())
 }
 
 /// Returns the queued executions, and the earliest end of a deferral.
-fn queue(status: &AgentStatus) -> String {
+fn queue_text(status: &AgentStatus) -> String {
     let deferred =
         status.work.queued.iter().filter_map(|queued| Some((queued.until?, queued.reason)));
     let deferred = deferred.min_by_key(|(until, _)| *until).map(|(until, reason)| {
@@ -140,19 +140,19 @@ async fn show(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<(), C
     }
     let AgentDetail { entry, skills, limits, pool, status, .. } = &detail;
     let skills: Vec<_> = skills.iter().map(|skill| skill.id.as_str()).collect();
-    let at = client.get::<ServiceStatus>("/status").await?.tree.at;
+    let now = client.get::<ServiceStatus>("/status").await?.tree.at;
     let mut rows = vec![
         ("agent", format!("{} ({} {})", entry.id, entry.name, entry.version)),
         ("kind", entry.kind.as_str().to_owned()),
         ("description", entry.description.clone()),
         ("skills", skills.join(", ")),
-        ("state", state(entry, Some(status), at)),
-        ("running", format!("{}, at most {} so far", running(status), pool.peak)),
-        ("queue", queue(status)),
+        ("state", state_text(entry, Some(status), now)),
+        ("running", format!("{}, at most {} so far", running_text(status), pool.peak)),
+        ("queue", queue_text(status)),
         ("started", format!("{}, after {} ms on average", pool.started, pool.mean_wait_ms)),
         ("refused", pool.refused.to_string()),
     ];
-    rows.extend(bounds(limits));
+    rows.extend(limit_rows(limits));
     rows.push(("access", entry.access.clone()));
     if let Some(Confinement { enforcement, isolation, boundary }) = &entry.confinement {
         let isolation_clause = isolation.map_or(String::new(), |it| format!(" by {}", it.as_str()));
@@ -171,17 +171,19 @@ async fn show(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<(), C
 }
 
 /// Returns the limits of an agent's requests.
-fn bounds(limits: &AgentLimits) -> Vec<(&'static str, String)> {
-    let idle = limits.idle_timeout.map_or("none".to_owned(), |idle| format!("{idle} s"));
-    let dedup = limits.dedup_window.map_or("none".to_owned(), |window| format!("{window} s"));
+fn limit_rows(limits: &AgentLimits) -> Vec<(&'static str, String)> {
+    let idle_timeout =
+        limits.idle_timeout.map_or("none".to_owned(), |idle_timeout| format!("{idle_timeout} s"));
+    let dedup_window =
+        limits.dedup_window.map_or("none".to_owned(), |window| format!("{window} s"));
     vec![
         ("queue timeout", format!("{} s", limits.queue_timeout)),
         ("timeout", format!("{} s", limits.timeout)),
-        ("idle timeout", idle),
+        ("idle timeout", idle_timeout),
         ("retries", limits.retries.to_string()),
         ("input", format!("at most {} bytes", limits.max_input_bytes)),
         ("output", format!("at most {} bytes", limits.max_output_bytes)),
-        ("dedup window", dedup),
+        ("dedup window", dedup_window),
     ]
 }
 
@@ -192,17 +194,17 @@ async fn switch(
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let path = format!("/api/v1/agents/{}/{action}", percent_encode(id));
-    let switched: AgentSwitch = client.post(&path, json!({})).await?;
+    let switched: SwitchedAgent = client.post(&path, json!({})).await?;
     if out.is_json() {
         out.print_json(&switched);
         return Ok(());
     }
-    let AgentSwitch { id, enabled, configured } = &switched;
-    let word = |is_on: bool| if is_on { "enabled" } else { "disabled" };
-    let until = match enabled == configured {
+    let SwitchedAgent { id, enabled, configured } = &switched;
+    let state_text = |is_on: bool| if is_on { "enabled" } else { "disabled" };
+    let duration_note = match enabled == configured {
         true => "as configured".to_owned(),
-        false => format!("until it is switched back; configured: {}", word(*configured)),
+        false => format!("until it is switched back; configured: {}", state_text(*configured)),
     };
-    out.print_line(&format!("agent {id} is {}, {until}", word(*enabled)));
+    out.print_line(&format!("agent {id} is {}, {duration_note}", state_text(*enabled)));
     Ok(())
 }

@@ -169,7 +169,7 @@ pub enum CliCommand {
         #[arg(long, short)]
         watch: bool,
         /// Seconds between refreshes.
-        #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+        #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_seconds)]
         every: Duration,
     },
     /// Manage agents.
@@ -329,12 +329,12 @@ pub struct CreateTokenArgs {
     pub replace: bool,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
     seconds.map(Duration::from_secs_f64).ok_or_else(|| "must be 0.1 to 3600 seconds".to_owned())
 }
 
-fn pair(text: &str) -> Result<(String, String), String> {
+fn parse_pair(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
@@ -346,42 +346,48 @@ mod tests {
     use super::Args;
 
     /// Calls `check` with each command that has no commands of its own, and with its words.
-    fn each(command: &Command, words: &str, check: &mut impl FnMut(&Command, &str)) {
-        for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
-            let words = format!("{words} {}", inner.get_name());
-            match inner.has_subcommands() {
-                true => each(inner, &words, check),
-                false => check(inner, &words),
+    fn for_each_command(
+        command: &Command,
+        command_line: &str,
+        check: &mut impl FnMut(&Command, &str),
+    ) {
+        for subcommand in
+            command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help")
+        {
+            let command_line = format!("{command_line} {}", subcommand.get_name());
+            match subcommand.has_subcommands() {
+                true => for_each_command(subcommand, &command_line, check),
+                false => check(subcommand, &command_line),
             }
         }
     }
 
     #[test]
     fn a_command_with_options_has_two_examples_that_can_be_parsed() {
-        let mut seen = 0;
-        each(&Args::command(), "algonius", &mut |command, words| {
+        let mut example_count = 0;
+        for_each_command(&Args::command(), "algonius", &mut |command, command_line| {
             if !command.get_opts().any(|option| !option.is_global_set()) {
                 return;
             }
             let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let examples: Vec<_> = text.lines().skip(1).map(str::trim).collect();
-            assert_eq!(examples.len(), 2, "{words}: {text}");
+            assert_eq!(examples.len(), 2, "{command_line}: {text}");
             for example in examples {
-                assert!(example.starts_with(words), "{example}");
+                assert!(example.starts_with(command_line), "{example}");
                 let line = example.split(" < ").next().unwrap_or_default();
                 let line = line.split(" > ").next().unwrap_or_default();
                 let parsed = Args::command().try_get_matches_from(arguments(line));
                 assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
-                seen += 1;
+                example_count += 1;
             }
         });
-        assert!(seen > 40, "{seen}");
+        assert!(example_count > 40, "{example_count}");
     }
 
     /// Arguments of a command line with double quotes.
     fn arguments(line: &str) -> Vec<String> {
         let parts = line.split('"').enumerate();
-        let words = parts.flat_map(|(number, part)| match number % 2 {
+        let words = parts.flat_map(|(index, part)| match index % 2 {
             0 => part.split_whitespace().map(str::to_owned).collect(),
             _ => vec![part.to_owned()],
         });

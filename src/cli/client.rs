@@ -5,9 +5,9 @@ mod connector;
 pub(super) mod error_response;
 pub(super) mod execution_feed;
 mod http;
-pub(super) mod query;
+pub(super) mod percent_encoding;
 pub(super) mod sse_stream;
 pub(super) mod tail;
 
-pub(super) use agent_call::similar_agent;
+pub(super) use agent_call::similar_agent_hint;
 pub(super) use http::{RequestHeader, ServiceClient};

@@ -8,4 +8,4 @@ pub(super) mod reload;
 mod search;
 
 pub(super) use load::load;
-pub(super) use search::{ConfigOrigin, Configuration};
+pub(super) use search::{ConfigLocation, ConfigOrigin};

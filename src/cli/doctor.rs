@@ -16,7 +16,7 @@ use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use serde_json::json;
 
 use super::client::ServiceClient;
-use super::configuration::Configuration;
+use super::configuration::ConfigLocation;
 use super::error::CliError;
 use super::output::CliOutput;
 use super::service::installed::InstalledUnit;
@@ -32,28 +32,30 @@ use finding::{Finding, FindingLevel, print_findings};
 /// Fails if a finding prevents the service from working.
 pub(super) async fn run(
     client: Result<ServiceClient, CliError>,
-    named: Option<&Path>,
+    named_file: Option<&Path>,
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let capabilities = host_capabilities();
-    let configuration = Configuration::find(named);
+    let configuration = ConfigLocation::find(named_file);
     let file = configuration.file.as_deref();
-    let unit = InstalledUnit::find().filter(|unit| file.is_some_and(|file| unit.starts(file)));
+    let unit =
+        InstalledUnit::find().filter(|unit| file.is_some_and(|file| unit.starts_service_on(file)));
     let mut findings = machine::check(&capabilities);
     findings.push(network::check());
-    findings.push(unit.as_ref().map_or_else(not_installed, InstalledUnit::finding));
+    findings.push(unit.as_ref().map_or_else(not_installed_finding, InstalledUnit::finding));
     findings.push(Finding::good("configuration file", configuration.describe()));
-    let read = |env: &dyn Fn(&str) -> Option<String>| match file {
+    let load_config = |env: &dyn Fn(&str) -> Option<String>| match file {
         Some(file) => config::load(file, env),
         None => config::load_shipped(env),
     };
-    let environment = AgentEnvironment::of(client.as_ref(), file, unit, |env| _ = read(env)).await;
+    let environment =
+        AgentEnvironment::query(client.as_ref(), file, unit, |env| _ = load_config(env)).await;
     findings.extend(environment.findings());
-    match read(&|name| environment.variable(name)) {
+    match load_config(&|name| environment.variable(name)) {
         Ok(LoadedConfig { mut settings, warnings }) => {
             findings.extend(warnings.iter().map(fault_finding));
-            let variables = environment.unit().map(InstalledUnit::variables);
-            findings.extend(paths::check(&settings, file, variables));
+            let environment_file = environment.unit().map(InstalledUnit::environment_file);
+            findings.extend(paths::check(&settings, file, environment_file));
             findings.push(listen_address::check(&settings.server).await);
             findings.extend(agents::check(&mut settings, file, &capabilities).await);
         }
@@ -64,7 +66,7 @@ pub(super) async fn run(
     }
     let failed_checks =
         findings.iter().filter(|finding| finding.weight == FindingLevel::Bad).count();
-    print(&capabilities, &findings, out);
+    print_report(&capabilities, &findings, out);
     if failed_checks == 0 { Ok(()) } else { Err(CliError::ChecksFailed { failed_checks }) }
 }
 
@@ -79,21 +81,21 @@ fn fault_finding(fault: &ConfigFault) -> Finding {
     }
 }
 
-fn not_installed() -> Finding {
+fn not_installed_finding() -> Finding {
     Finding::good("service", "not installed under systemd; agents are looked up in this PATH")
 }
 
 impl InstalledUnit {
     /// Returns the configuration and the search path of the installed service.
     pub(super) fn finding(&self) -> Finding {
-        let (unit, config) = (self.unit.display(), self.config.display());
+        let (unit, config) = (self.unit_file.display(), self.config_file.display());
         let path = self.variable("PATH").unwrap_or_default();
         let text = format!("{unit} starts it on {config}, and agents are looked up in {path}");
         Finding::good("service", text)
     }
 }
 
-fn print(capabilities: &HostCapabilities, findings: &[Finding], out: &CliOutput) {
+fn print_report(capabilities: &HostCapabilities, findings: &[Finding], out: &CliOutput) {
     if out.is_json() {
         return out.print_json(&json!({"rungs": capabilities, "findings": findings}));
     }

@@ -34,8 +34,8 @@ pub(super) enum CliError {
     #[error("there is no token in {}; name one by --token-file", file.display())]
     NoToken { file: PathBuf, source: std::io::Error },
     /// The response is not one of this service.
-    #[error("the answer is not one of this service: {about}")]
-    UnexpectedResponse { about: &'static str },
+    #[error("the answer is not one of this service: {reason}")]
+    UnexpectedResponse { reason: &'static str },
     /// The service refused the request.
     #[error("{}\n  hint: {} ({})", .0.message, .0.hint, .0.code)]
     Refused(ErrorBody),
@@ -43,13 +43,13 @@ pub(super) enum CliError {
     #[error("there is no error code `{code}`\n  hint: {hint}")]
     UnknownCode { code: String, hint: String },
     /// A part of an id names several tasks.
-    #[error("`{id}` is a part of several ids; give more of it:{}", candidate_lines(.candidates, *.more))]
-    Ambiguous { id: String, candidates: Vec<String>, more: bool },
+    #[error("`{id}` is a part of several ids; give more of it:{}", candidate_lines(.candidates, *.has_more))]
+    Ambiguous { id: String, candidates: Vec<String>, has_more: bool },
     /// The service refuses requests for a known time.
     #[error("{}", too_many_requests_message(.error_body, *.seconds))]
     TooManyRequests { error_body: ErrorBody, seconds: u64 },
     /// The service rejected its configuration.
-    #[error("{}", message(.error_body, .faults))]
+    #[error("{}", rejection_message(.error_body, .faults))]
     Rejected { error_body: ErrorBody, faults: Vec<ConfigurationError> },
     /// The agent did not succeed.
     #[error("{message}")]
@@ -86,12 +86,12 @@ pub(super) enum CliError {
     Output { source: std::io::Error },
 }
 
-fn candidate_lines(candidates: &[String], more: bool) -> String {
+fn candidate_lines(candidates: &[String], has_more: bool) -> String {
     let lines = candidates.iter().map(|candidate| format!("\n  {candidate}"));
-    lines.chain(more.then(|| "\n  …".to_owned())).collect()
+    lines.chain(has_more.then(|| "\n  …".to_owned())).collect()
 }
 
-fn message(error_body: &ErrorBody, faults: &[ConfigurationError]) -> String {
+fn rejection_message(error_body: &ErrorBody, faults: &[ConfigurationError]) -> String {
     let mut lines = vec![format!("{} ({})", error_body.message, error_body.code)];
     lines.extend(faults.iter().map(|fault| format!("  {fault}")));
     lines.join("\n")
@@ -100,13 +100,14 @@ fn message(error_body: &ErrorBody, faults: &[ConfigurationError]) -> String {
 /// Formats the refusal with its remaining time.
 fn too_many_requests_message(error_body: &ErrorBody, seconds: u64) -> String {
     let ErrorBody { code, message, hint, .. } = error_body;
-    let wait = if code == "locked-out" { "wrong tokens are blocked for another" } else { "wait" };
-    let remaining = duration(seconds);
-    format!("{message}; {wait} {remaining}\n  hint: {hint} ({code})")
+    let wait_clause =
+        if code == "locked-out" { "wrong tokens are blocked for another" } else { "wait" };
+    let remaining = duration_text(seconds);
+    format!("{message}; {wait_clause} {remaining}\n  hint: {hint} ({code})")
 }
 
 /// Formats a duration in its two largest units.
-fn duration(seconds: u64) -> String {
+fn duration_text(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),
         (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_duration_shows_its_two_largest_units() {
-        let texts = [1, 59, 60, 898, 3600, 7385].map(duration);
+        let texts = [1, 59, 60, 898, 3600, 7385].map(duration_text);
         let expected = ["1 s", "59 s", "1 min 0 s", "14 min 58 s", "1 h 0 min", "2 h 3 min"];
         assert_eq!(texts, expected);
     }

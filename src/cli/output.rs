@@ -24,8 +24,8 @@ use crate::platform::terminal_text::{self, TerminalScanner};
 
 /// Output of a command.
 pub(super) struct CliOutput {
-    json: bool,
-    raw: bool,
+    is_json: bool,
+    is_raw: bool,
     stdout: RefCell<OutputStream>,
     stderr: RefCell<OutputStream>,
 }
@@ -37,25 +37,25 @@ struct OutputStream {
     scanner: Option<TerminalScanner>,
     is_terminal: bool,
     /// True if the last line of a text has no line end yet.
-    is_open: bool,
+    has_open_line: bool,
 }
 
 impl CliOutput {
-    /// Creates the output, as JSON if `json` is true; `raw` prints text unchanged, including control characters.
-    pub(super) fn new(json: bool, raw: bool) -> Self {
+    /// Creates the output, as JSON if `is_json` is true; `is_raw` prints text unchanged, including control characters.
+    pub(super) fn new(is_json: bool, is_raw: bool) -> Self {
         let (stdout, stderr) = (io::stdout(), io::stderr());
-        let (on_terminal, err_on_terminal) = (stdout.is_terminal(), stderr.is_terminal());
+        let (stdout_is_terminal, stderr_is_terminal) = (stdout.is_terminal(), stderr.is_terminal());
         Self {
-            json,
-            raw,
-            stdout: RefCell::new(OutputStream::new(Box::new(stdout), on_terminal, raw)),
-            stderr: RefCell::new(OutputStream::new(Box::new(stderr), err_on_terminal, raw)),
+            is_json,
+            is_raw,
+            stdout: RefCell::new(OutputStream::new(Box::new(stdout), stdout_is_terminal, is_raw)),
+            stderr: RefCell::new(OutputStream::new(Box::new(stderr), stderr_is_terminal, is_raw)),
         }
     }
 
     /// True if the output is JSON.
     pub(super) const fn is_json(&self) -> bool {
-        self.json
+        self.is_json
     }
 
     /// True if standard output is a regular file, which is read only after the end.
@@ -110,31 +110,31 @@ impl CliOutput {
 
     /// Prints a JSON document.
     pub(super) fn print_document(&self, document: &str) {
-        self.print_line(&self.json(document));
+        self.print_line(&self.printable_json(document));
     }
 
     /// Returns a writer of JSON documents to standard output, one per line.
     pub(super) fn document_writer(&self) -> JsonDocumentWriter {
-        JsonDocumentWriter { rest: Vec::new(), raw: self.raw }
+        JsonDocumentWriter { pending_bytes: Vec::new(), is_raw: self.is_raw }
     }
 
     /// Prints rows under headings, or a sentence if there are no rows.
     pub(super) fn print_table<const N: usize>(
         &self,
-        head: [&str; N],
+        headings: [&str; N],
         rows: Vec<[String; N]>,
-        none: &str,
+        empty_message: &str,
     ) {
         if rows.is_empty() {
-            return self.print_line(none);
+            return self.print_line(empty_message);
         }
         // The table measures the printed text, so its cells are filtered first.
-        let rows = rows.into_iter().map(|row| match self.raw {
+        let rows = rows.into_iter().map(|row| match self.is_raw {
             true => row,
             false => row.map(|cell| terminal_text::line(&cell)),
         });
         let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_header(head).add_rows(rows);
+        table.load_style(presets::NOTHING).set_header(headings).add_rows(rows);
         self.print_line(&table.trim_fmt());
     }
 
@@ -147,8 +147,8 @@ impl CliOutput {
 
     /// Prints an error with all its causes.
     pub(super) fn print_error(&self, error: &CliError) {
-        if self.json {
-            let (code, text) = (error.exit_code(), chain(error));
+        if self.is_json {
+            let (code, text) = (error.exit_code(), cause_chain(error));
             let mut object = json!({"error": text, "exitCode": code});
             let error_body =
                 error.error_body().and_then(|error_body| serde_json::to_value(error_body).ok());
@@ -160,14 +160,14 @@ impl CliOutput {
             if let (Some(object), Some(seconds)) = (object.as_object_mut(), error.retry_after()) {
                 object.insert("retryAfterSeconds".to_owned(), json!(seconds));
             }
-            return self.print_note(&self.json(&object.to_string()));
+            return self.print_note(&self.printable_json(&object.to_string()));
         }
-        self.print_note(&format!("error: {}", chain(error)));
+        self.print_note(&format!("error: {}", cause_chain(error)));
     }
 
     /// Returns a JSON document in its printed form.
-    pub(super) fn json(&self, document: &str) -> String {
-        if self.raw { document.to_owned() } else { terminal_text::json(document) }
+    pub(super) fn printable_json(&self, document: &str) -> String {
+        if self.is_raw { document.to_owned() } else { terminal_text::json(document) }
     }
 
     /// Borrows standard output for one statement only: no method of a pipe prints to the other one.
@@ -191,12 +191,12 @@ impl Drop for CliOutput {
 impl OutputStream {
     fn new(file: Box<dyn Write>, is_terminal: bool, is_raw: bool) -> Self {
         let scanner = (!is_raw).then(|| TerminalScanner::new(is_terminal));
-        Self { file, scanner, is_terminal, is_open: false }
+        Self { file, scanner, is_terminal, has_open_line: false }
     }
 
     fn print_piece(&mut self, text: &str) -> io::Result<()> {
         if let Some(last) = text.chars().next_back() {
-            self.is_open = last != '\n';
+            self.has_open_line = last != '\n';
         }
         match &mut self.scanner {
             Some(scanner) => self.file.write_all(scanner.push(text).as_bytes())?,
@@ -215,7 +215,7 @@ impl OutputStream {
     /// Ends a text; on a terminal it ends with a line end.
     fn end(&mut self) -> io::Result<()> {
         self.finish()?;
-        if std::mem::take(&mut self.is_open) && self.is_terminal {
+        if std::mem::take(&mut self.has_open_line) && self.is_terminal {
             self.file.write_all(b"\n")?;
         }
         self.file.flush()
@@ -223,7 +223,7 @@ impl OutputStream {
 
     fn print_line(&mut self, text: &str) -> io::Result<()> {
         self.finish()?;
-        self.is_open = false;
+        self.has_open_line = false;
         let text = match &mut self.scanner {
             Some(scanner) => scanner.push(text) + &scanner.finish(),
             None => text.to_owned(),
@@ -235,22 +235,22 @@ impl OutputStream {
 /// Writer of JSON documents to standard output, which arrive in pieces.
 pub(super) struct JsonDocumentWriter {
     /// Start of a character that has not arrived completely.
-    rest: Vec<u8>,
-    raw: bool,
+    pending_bytes: Vec<u8>,
+    is_raw: bool,
 }
 
 impl Write for JsonDocumentWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut stdout = io::stdout().lock();
-        if self.raw {
+        if self.is_raw {
             return stdout.write(bytes);
         }
-        self.rest.extend_from_slice(bytes);
+        self.pending_bytes.extend_from_slice(bytes);
         // The filter works on text, and a document may be cut within a character.
-        let complete_len = complete_characters_len(&self.rest);
-        let incomplete = self.rest.split_off(complete_len);
-        let text =
-            String::from_utf8_lossy(&std::mem::replace(&mut self.rest, incomplete)).into_owned();
+        let complete_len = complete_characters_len(&self.pending_bytes);
+        let incomplete = self.pending_bytes.split_off(complete_len);
+        let text = String::from_utf8_lossy(&std::mem::replace(&mut self.pending_bytes, incomplete))
+            .into_owned();
         stdout.write_all(terminal_text::json(&text).as_bytes())?;
         Ok(bytes.len())
     }
@@ -268,13 +268,13 @@ fn complete_characters_len(bytes: &[u8]) -> usize {
     }
 }
 
-fn chain(error: &dyn Error) -> String {
+fn cause_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
+        let cause_text = error.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
         }
         cause = error.source();
     }

@@ -48,49 +48,49 @@ pub(super) async fn run(
         ScheduleCommand::Next { id, count } => {
             let due_times: Preview =
                 client.get(&format!("{SCHEDULES_PATH}/{id}/next?count={count}")).await?;
-            preview(&due_times, out);
+            print_preview(&due_times, out);
             Ok(())
         }
         ScheduleCommand::Explain { cron, timezone, count } => {
             let body = json!({"cron": cron, "timezone": timezone, "count": count});
-            preview(&client.post(&format!("{SCHEDULES_PATH}/preview"), body).await?, out);
+            print_preview(&client.post(&format!("{SCHEDULES_PATH}/preview"), body).await?, out);
             Ok(())
         }
         ScheduleCommand::History { id, status, limit } => {
-            history(client, &id, status, limit, out).await
+            print_history(client, &id, status, limit, out).await
         }
     }
 }
 
 async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
-    let mut all = ScheduleList { schedules: Vec::new(), next: None };
+    let mut schedule_list = ScheduleList { schedules: Vec::new(), next: None };
     let mut path = format!("{SCHEDULES_PATH}?limit=1000");
     loop {
         let page: ScheduleList = client.get(&path).await?;
-        all.schedules.extend(page.schedules);
+        schedule_list.schedules.extend(page.schedules);
         let Some(next) = page.next else { break };
         path = format!("{SCHEDULES_PATH}?limit=1000&after={next}");
     }
     if out.is_json() {
-        out.print_json(&all);
+        out.print_json(&schedule_list);
         return Ok(());
     }
-    let rows = all.schedules.iter().map(row).collect();
-    let head = ["SCHEDULE", "AGENT", "WHEN", "ZONE", "STATE", "NEXT", "FROM"];
-    out.print_table(head, rows, "no schedules");
+    let rows = schedule_list.schedules.iter().map(row).collect();
+    let headings = ["SCHEDULE", "AGENT", "WHEN", "ZONE", "STATE", "NEXT", "FROM"];
+    out.print_table(headings, rows, "no schedules");
     Ok(())
 }
 
 fn row(entry: &ScheduleEntry) -> [String; 7] {
-    let body = &entry.body;
+    let body = &entry.definition;
     [
         body.id.clone(),
         body.agent.clone(),
         body.cron.clone(),
         body.timezone.clone().unwrap_or_default(),
-        to_word(&entry.state),
+        wire_name(&entry.state),
         entry.next.map_or("-".to_owned(), format_time),
-        to_word(&entry.origin),
+        wire_name(&entry.origin),
     ]
 }
 
@@ -102,48 +102,51 @@ async fn show(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<(), C
     }
     print_entry(&detail.entry, out);
     out.print_line(&format!("means     {}", detail.description));
-    let input = cut(detail.entry.body.input.trim(), MAX_INPUT_CHARS);
+    let input = cut(detail.entry.definition.input.trim(), MAX_INPUT_CHARS);
     out.print_line(&format!("input     {input}"));
-    statistics(&detail.statistics).iter().for_each(|line| out.print_line(line));
+    statistics_lines(&detail.statistics).iter().for_each(|line| out.print_line(line));
     out.print_line("next times:");
-    upcoming(&detail.upcoming, out);
+    print_upcoming(&detail.upcoming, out);
     Ok(())
 }
 
 /// Returns the statistics of the last thirty days in sentences.
-fn statistics(report: &ScheduleStatistics) -> Vec<String> {
-    let times: Vec<_> = report
+fn statistics_lines(statistics: &ScheduleStatistics) -> Vec<String> {
+    let status_counts: Vec<_> = statistics
         .times
         .iter()
         .filter(|(_, count)| **count > 0)
         .map(|(status, count)| format!("{count} {}", status.as_str()))
         .collect();
-    if times.is_empty() {
+    if status_counts.is_empty() {
         return vec!["30 days   no time has passed yet".to_owned()];
     }
-    let mut lines = vec![format!("30 days   {} times", times.join(", "))];
-    if report.ended > 0 {
-        let retried = match report.recovered {
+    let mut lines = vec![format!("30 days   {} times", status_counts.join(", "))];
+    if statistics.ended > 0 {
+        let retried_note = match statistics.recovered {
             0 => String::new(),
             count => format!(", {count} of them after a failed attempt"),
         };
-        let share =
-            report.success_permille.map_or(String::new(), |it| format!(" ({})", percent(it)));
+        let success_rate =
+            statistics.success_permille.map_or(String::new(), |it| format!(" ({})", percent(it)));
         lines.push(format!(
-            "results   {} of {} tasks succeeded{share}{retried}",
-            report.succeeded, report.ended
+            "results   {} of {} tasks succeeded{success_rate}{retried_note}",
+            statistics.succeeded, statistics.ended
         ));
     }
-    let failed: Vec<_> =
-        report.failed.iter().map(|(class, count)| format!("{count} {}", to_word(class))).collect();
-    if !failed.is_empty() {
-        lines.push(format!("failures  {}", failed.join(", ")));
+    let failure_counts: Vec<_> = statistics
+        .failed
+        .iter()
+        .map(|(class, count)| format!("{count} {}", wire_name(class)))
+        .collect();
+    if !failure_counts.is_empty() {
+        lines.push(format!("failures  {}", failure_counts.join(", ")));
     }
-    if let Some(punctual) = report.punctual_permille {
-        let latest = report.delay_max_ms.map_or(String::new(), |delay_ms| {
+    if let Some(punctual) = statistics.punctual_permille {
+        let delay_note = statistics.delay_max_ms.map_or(String::new(), |delay_ms| {
             format!("; the latest was {} late", format_duration(delay_ms.saturating_mul(1000)))
         });
-        lines.push(format!("on time   {} within 30 s{latest}", percent(punctual)));
+        lines.push(format!("on time   {} within 30 s{delay_note}", percent(punctual)));
     }
     lines
 }
@@ -161,7 +164,7 @@ async fn update(
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let detail: ScheduleDetail = client.get(&format!("{SCHEDULES_PATH}/{id}")).await?;
-    let body = serde_json::to_value(&detail.entry.body).unwrap_or_default();
+    let body = serde_json::to_value(&detail.entry.definition).unwrap_or_default();
     print_entry(
         &client.put(&format!("{SCHEDULES_PATH}/{id}"), options.override_fields(body)?).await?,
         out,
@@ -179,32 +182,33 @@ async fn post_action(
     Ok(())
 }
 
-async fn history(
+async fn print_history(
     client: &ServiceClient,
     id: &str,
     status: Option<String>,
     limit: u32,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let status = status.map_or(String::new(), |status| format!("&status={status}"));
-    let path = format!("{SCHEDULES_PATH}/{id}/occurrences?limit={limit}{status}");
+    let status_query = status.map_or(String::new(), |status| format!("&status={status}"));
+    let path = format!("{SCHEDULES_PATH}/{id}/occurrences?limit={limit}{status_query}");
     let list: OccurrenceList = client.get(&path).await?;
     if out.is_json() {
         out.print_json(&list);
         return Ok(());
     }
-    let rows = list.occurrences.iter().map(occurrence).collect();
-    let head = ["PLANNED", "VERDICT", "LATE", "ENDED", "TASK", "WHY"];
-    out.print_table(head, rows, "nothing yet");
+    let rows = list.occurrences.iter().map(occurrence_row).collect();
+    let headings = ["PLANNED", "VERDICT", "LATE", "ENDED", "TASK", "WHY"];
+    out.print_table(headings, rows, "nothing yet");
     Ok(())
 }
 
-fn occurrence(entry: &OccurrenceEntry) -> [String; 6] {
-    let times = if entry.times > 1 { format!(" x{}", entry.times) } else { String::new() };
+fn occurrence_row(entry: &OccurrenceEntry) -> [String; 6] {
+    let repetition_note =
+        if entry.times > 1 { format!(" x{}", entry.times) } else { String::new() };
     let code = entry.code.map(|code| code.as_str().to_owned());
     [
         format_time(entry.planned),
-        format!("{}{times}", to_word(&entry.status)),
+        format!("{}{repetition_note}", wire_name(&entry.status)),
         entry.delay_ms.map_or(String::new(), |delay_ms| format!("{delay_ms} ms")),
         entry.outcome.map_or(String::new(), |outcome| outcome.to_string()),
         entry.execution.clone().unwrap_or_default(),
@@ -216,9 +220,9 @@ fn print_entry(entry: &ScheduleEntry, out: &CliOutput) {
     if out.is_json() {
         return out.print_json(entry);
     }
-    let body = &entry.body;
+    let body = &entry.definition;
     let zone = body.timezone.as_deref().unwrap_or_default();
-    out.print_line(&format!("schedule  {} ({})", body.id, to_word(&entry.state)));
+    out.print_line(&format!("schedule  {} ({})", body.id, wire_name(&entry.state)));
     out.print_line(&format!("asks      {}", body.agent));
     out.print_line(&format!("when      {} in {zone}", body.cron));
     out.print_line(&format!("next      {}", entry.next.map_or("-".to_owned(), format_time)));
@@ -233,15 +237,15 @@ fn print_entry(entry: &ScheduleEntry, out: &CliOutput) {
     }
 }
 
-fn preview(due_times: &Preview, out: &CliOutput) {
+fn print_preview(due_times: &Preview, out: &CliOutput) {
     if out.is_json() {
         return out.print_json(due_times);
     }
     out.print_line(&due_times.description);
-    upcoming(&due_times.upcoming, out);
+    print_upcoming(&due_times.upcoming, out);
 }
 
-fn upcoming(times: &[Upcoming], out: &CliOutput) {
+fn print_upcoming(times: &[Upcoming], out: &CliOutput) {
     for time in times {
         out.print_line(&format!("  {}  ({})", time.local, format_time(time.planned)));
     }
@@ -252,7 +256,7 @@ fn format_time(time: DateTime<Utc>) -> String {
 }
 
 /// Returns a public word as text.
-fn to_word(value: &impl serde::Serialize) -> String {
+fn wire_name(value: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }
@@ -267,8 +271,8 @@ impl ScheduleOptions {
         let input = match self.input_file {
             None => self.input,
             Some(file) => {
-                let read = std::fs::read_to_string(&file);
-                Some(read.map_err(|source| CliError::File {
+                let read_result = std::fs::read_to_string(&file);
+                Some(read_result.map_err(|source| CliError::File {
                     problem: "cannot read",
                     file,
                     source,

@@ -11,18 +11,18 @@ use nix::unistd::geteuid;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use super::configuration::{ConfigOrigin, Configuration};
+use super::configuration::{ConfigLocation, ConfigOrigin};
 use super::error::CliError;
 use super::output::CliOutput;
 use crate::config::{ConfigFault, ConfigSource, LoadedConfig, LogFormat, ServerSettings, Settings};
 use crate::observe::logging::{self, LineFormat, LogHandle};
-use crate::{RunningService, start_as};
+use crate::{RunningService, start_with_source};
 use notify::Notifier;
 
 /// Serves until SIGTERM or SIGINT, then drains; a second signal kills running executions. SIGHUP reloads the
 /// configuration. SIGUSR2 stops the service for the next binary, which takes over the running executions.
 pub(super) async fn run(
-    configuration: &Configuration,
+    configuration: &ConfigLocation,
     listen: Option<SocketAddr>,
     out: &CliOutput,
 ) -> Result<(), CliError> {
@@ -33,31 +33,31 @@ pub(super) async fn run(
         warn_about_plain_http(&settings.server);
     }
     warn_of_root();
-    let mut signals = signals()?;
+    let mut signals = stop_signals()?;
     let mut upgrade = register_signal(SignalKind::user_defined2())?;
     let mut hangup = register_signal(SignalKind::hangup())?;
-    let drain = settings.server.drain_timeout;
+    let drain_timeout = settings.server.drain_timeout;
     let agents: Vec<_> = settings.agents.iter().map(|agent| agent_label(&agent.spec)).collect();
     let token_file = settings.server.token_file.clone();
-    let running = start_as(source, settings).await?;
-    log_handle.export_to(running.instruments());
-    let mut levels = running.levels();
-    out.print_note(&banner(&running, configuration, &token_file, &agents));
+    let service = start_with_source(source, settings).await?;
+    log_handle.export_to(service.instruments());
+    let mut level_changes = service.log_level();
+    out.print_note(&banner(&service, configuration, &token_file, &agents));
     let notifier = Notifier::of_environment();
-    notifier.ready(running.scheme(), running.address());
+    notifier.notify_ready(service.scheme(), service.address());
     loop {
         tokio::select! {
-            () = stop_requested(&mut signals) => {
-                notifier.stopping();
-                drain_or_stop(running, drain, &mut signals).await;
+            () = wait_for_stop_signal(&mut signals) => {
+                notifier.notify_stopping();
+                drain_or_stop(service, drain_timeout, &mut signals).await;
                 return Ok(());
             }
             _ = upgrade.recv() => {
-                hand_over(running, out).await;
+                hand_over(service, out).await;
                 return Ok(());
             }
-            _ = hangup.recv() => running.reload("SIGHUP"),
-            Ok(()) = levels.changed() => log_handle.set_level(*levels.borrow_and_update()),
+            _ = hangup.recv() => service.reload("SIGHUP"),
+            Ok(()) = level_changes.changed() => log_handle.set_level(*level_changes.borrow_and_update()),
         }
     }
 }
@@ -72,7 +72,7 @@ fn warn_of_root() {
 
 /// Warns about plain HTTP on the address of the command line; the configuration warns about its own address.
 fn warn_about_plain_http(server: &ServerSettings) {
-    let is_secured = server.tls.is_some() || !server.entry.trusted_proxies.is_empty();
+    let is_secured = server.tls.is_some() || !server.request_access.trusted_proxies.is_empty();
     if !server.listen.ip().is_loopback() && !is_secured {
         let address = server.listen;
         tracing::warn!(%address, "connections are not encrypted; set `server.tls`");
@@ -93,22 +93,26 @@ fn init_logging(settings: &Settings, warnings: &[ConfigFault]) -> LogHandle {
 }
 
 /// Lets running executions finish. A second signal kills them.
-async fn drain_or_stop(running: RunningService, deadline: Duration, signals: &mut [Signal; 2]) {
-    tracing::info!(deadline_s = deadline.as_secs_f64(), "draining");
+async fn drain_or_stop(
+    service: RunningService,
+    drain_timeout: Duration,
+    signals: &mut [Signal; 2],
+) {
+    tracing::info!(deadline_s = drain_timeout.as_secs_f64(), "draining");
     let (kill_sender, kill_receiver) = watch::channel(false);
     let second_signal = async {
-        stop_requested(signals).await;
+        wait_for_stop_signal(signals).await;
         tracing::warn!("second signal: killing all running programs");
         kill_sender.send_replace(true);
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        () = running.stop_until(deadline, kill_receiver) => tracing::info!("stopped"),
+        () = service.stop_until(drain_timeout, kill_receiver) => tracing::info!("stopped"),
         () = second_signal => {}
     }
 }
 
-fn signals() -> Result<[Signal; 2], CliError> {
+fn stop_signals() -> Result<[Signal; 2], CliError> {
     Ok([register_signal(SignalKind::terminate())?, register_signal(SignalKind::interrupt())?])
 }
 
@@ -117,9 +121,9 @@ fn register_signal(kind: SignalKind) -> Result<Signal, CliError> {
 }
 
 /// Reports the executions that remain for the next service, and for how long.
-async fn hand_over(running: RunningService, out: &CliOutput) {
+async fn hand_over(service: RunningService, out: &CliOutput) {
     tracing::info!("handing over");
-    let handover = running.hand_over().await;
+    let handover = service.hand_over().await;
     out.print_note(&format!(
         "ended for the next service: {} running go on for {} s (reattach_grace) until it is there, \
          {} end (on_supervisor_loss)",
@@ -129,7 +133,7 @@ async fn hand_over(running: RunningService, out: &CliOutput) {
     ));
 }
 
-async fn stop_requested([terminate, interrupt]: &mut [Signal; 2]) {
+async fn wait_for_stop_signal([terminate, interrupt]: &mut [Signal; 2]) {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
@@ -139,19 +143,20 @@ async fn stop_requested([terminate, interrupt]: &mut [Signal; 2]) {
 /// Returns the description of an agent in the first lines of the service.
 fn agent_label(spec: &AgentSpec) -> String {
     let id = &spec.id;
-    match spec.unavailability() {
+    match spec.unavailable_reason() {
         Some(reason) => format!("{id} (unavailable: {reason})"),
         None => id.to_string(),
     }
 }
 
 fn banner(
-    running: &RunningService,
-    configuration: &Configuration,
-    token: &Path,
+    service: &RunningService,
+    configuration: &ConfigLocation,
+    token_file: &Path,
     agents: &[String],
 ) -> String {
-    let (url, token) = (format!("{}://{}", running.scheme(), running.address()), token.display());
+    let (url, token_file) =
+        (format!("{}://{}", service.scheme(), service.address()), token_file.display());
     let config = match &configuration.file {
         Some(file) if configuration.origin == ConfigOrigin::Named => file.display().to_string(),
         Some(_) => configuration.describe(),
@@ -163,20 +168,20 @@ fn banner(
         r#"algonius {version} is ready on {url}{public}
   agents  {agents}
   config  {config}
-  token   {token}
+  token   {token_file}
 
 Ask an agent:
-  algonius send {agent} hello --url {url} --token-file {token}
+  algonius send {agent} hello --url {url} --token-file {token_file}
 or from any program:
-  curl -s {url}/agents/{agent}/v1 -H "Authorization: Bearer $(cat {token})" \
+  curl -s {url}/agents/{agent}/v1 -H "Authorization: Bearer $(cat {token_file})" \
     -H 'Content-Type: application/json' -d '{{"jsonrpc":"2.0","id":1,"method":"message/send",
     "params":{{"message":{{"kind":"message","role":"user","messageId":"'$(date +%s%N)'",
     "parts":[{{"kind":"text","text":"hello"}}]}}}}}}'"#,
         version = env!("CARGO_PKG_VERSION"),
-        public = if running.url() == url {
+        public = if service.url() == url {
             String::new()
         } else {
-            format!(", for others {}", running.url())
+            format!(", for others {}", service.url())
         },
         agents = agents.join(", "),
     )

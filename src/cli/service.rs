@@ -24,18 +24,18 @@ use unit::Unit;
 pub(super) fn run(command: ServiceCommand, out: &CliOutput) -> Result<(), CliError> {
     match command {
         ServiceCommand::Install { scope, options, dry_run: true, force: _ } => {
-            out.print_text(&requested_unit(&owner(&scope), options)?.text());
+            out.print_text(&requested_unit(&unit_owner(&scope), options)?.text());
             Ok(())
         }
         ServiceCommand::Install { scope, options, dry_run: false, force } => {
-            install(&owner(&scope), options, force, out)
+            install(&unit_owner(&scope), options, force, out)
         }
-        ServiceCommand::Uninstall { scope } => uninstall(&owner(&scope), out),
-        ServiceCommand::Status { scope } => status(&owner(&scope), out),
+        ServiceCommand::Uninstall { scope } => uninstall(&unit_owner(&scope), out),
+        ServiceCommand::Status { scope } => status(&unit_owner(&scope), out),
     }
 }
 
-fn owner(scope: &InstallScope) -> UnitOwner {
+fn unit_owner(scope: &InstallScope) -> UnitOwner {
     if scope.system { UnitOwner::Machine } else { UnitOwner::User }
 }
 
@@ -43,20 +43,20 @@ fn owner(scope: &InstallScope) -> UnitOwner {
 fn requested_unit(owner: &UnitOwner, options: UnitOptions) -> Result<Unit, ServiceError> {
     let directories = DirectoryVariables::of_this_process();
     let program = match options.program {
-        Some(program) => absolute(&program)?,
+        Some(program) => absolute_path(&program)?,
         None => {
             std::env::current_exe().map_err(|source| ServiceError::UnknownProgramPath { source })?
         }
     };
-    let config = match options.config {
-        Some(config) => absolute(&config)?,
-        None => owner.configuration(&directories)?,
+    let config_file = match options.config {
+        Some(config_file) => absolute_path(&config_file)?,
+        None => owner.config_file(&directories)?,
     };
-    let path = options.path.unwrap_or_else(|| owner.path(&directories));
-    Unit::new(owner.clone(), &program, &config, path)
+    let search_path = options.path.unwrap_or_else(|| owner.search_path(&directories));
+    Unit::new(owner.clone(), &program, &config_file, search_path)
 }
 
-fn absolute(file: &Path) -> Result<PathBuf, ServiceError> {
+fn absolute_path(file: &Path) -> Result<PathBuf, ServiceError> {
     std::path::absolute(file).map_err(|source| ServiceError::UnknownProgramPath { source })
 }
 
@@ -70,24 +70,24 @@ fn install(
     let systemd = Systemd::of(owner)?;
     let unit = requested_unit(owner, options)?;
     check_configuration(&unit)?;
-    owner.exists()?;
+    owner.check_user_exists()?;
     let file = owner.unit_file(&DirectoryVariables::of_this_process())?;
     if !force {
         check_generated(&file)?;
     }
-    write(&file, &unit.text())?;
-    systemd.query(&["daemon-reload"])?;
-    systemd.query(&["enable", "--now", install_paths::UNIT_NAME])?;
+    write_unit(&file, &unit.text())?;
+    systemd.run_command(&["daemon-reload"])?;
+    systemd.run_command(&["enable", "--now", install_paths::UNIT_NAME])?;
     if out.is_json() {
         let unit_file = file.display().to_string();
         out.print_json(
-            &json!({"unit": unit_file, "configuration": unit.config(), "log": systemd.log()}),
+            &json!({"unit": unit_file, "configuration": unit.config_file(), "log": systemd.log_command()}),
         );
         return Ok(());
     }
     out.print_line(&format!("unit           {}", file.display()));
-    out.print_line(&format!("configuration  {}", unit.config()));
-    out.print_line(&format!("log            {}", systemd.log()));
+    out.print_line(&format!("configuration  {}", unit.config_file()));
+    out.print_line(&format!("log            {}", systemd.log_command()));
     if let Some(remark) = owner.remark() {
         out.print_note(remark);
     }
@@ -96,18 +96,22 @@ fn install(
 
 /// Checks that the configuration exists and is valid, with the search path of the service.
 fn check_configuration(unit: &Unit) -> Result<(), CliError> {
-    let file = Path::new(unit.config());
+    let file = Path::new(unit.config_file());
     if !file.exists() {
         return Err(ServiceError::NoConfiguration { file: file.to_owned() }.into());
     }
     let env = |name: &str| {
-        if name == "PATH" { Some(unit.path().to_owned()) } else { std::env::var(name).ok() }
+        if name == "PATH" { Some(unit.search_path().to_owned()) } else { std::env::var(name).ok() }
     };
-    let checked = config::load(file, &env).map_err(CliError::Configuration)?;
+    let loaded = config::load(file, &env).map_err(CliError::Configuration)?;
     // The user can first install the program or set another path.
-    let missing = checked.warnings.iter().filter(|it| it.severity == Severity::Unavailable);
-    let missing: Vec<_> = missing.map(ToString::to_string).collect();
-    if missing.is_empty() { Ok(()) } else { Err(CliError::MissingPrograms(missing)) }
+    let missing_programs = loaded.warnings.iter().filter(|it| it.severity == Severity::Unavailable);
+    let missing_programs: Vec<_> = missing_programs.map(ToString::to_string).collect();
+    if missing_programs.is_empty() {
+        Ok(())
+    } else {
+        Err(CliError::MissingPrograms(missing_programs))
+    }
 }
 
 /// Checks that an existing file was written by this command.
@@ -123,24 +127,27 @@ fn check_generated(file: &Path) -> Result<(), CliError> {
 }
 
 /// Replaces the file atomically, because systemd may read it at any time.
-fn write(file: &Path, text: &str) -> Result<(), CliError> {
-    let fault = |source| CliError::File { problem: "cannot write", file: file.to_owned(), source };
+fn write_unit(file: &Path, text: &str) -> Result<(), CliError> {
+    let file_error =
+        |source| CliError::File { problem: "cannot write", file: file.to_owned(), source };
     let folder = file.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder).map_err(fault)?;
+    fs::create_dir_all(folder).map_err(file_error)?;
     let temporary_path = folder.join(format!(".{}.new", install_paths::UNIT_NAME));
-    fs::write(&temporary_path, text).and_then(|()| fs::rename(&temporary_path, file)).map_err(fault)
+    fs::write(&temporary_path, text)
+        .and_then(|()| fs::rename(&temporary_path, file))
+        .map_err(file_error)
 }
 
 fn uninstall(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
     let systemd = Systemd::of(owner)?;
     let file = installed_unit_file(owner)?;
     check_generated(&file)?;
-    systemd.query(&["disable", "--now", install_paths::UNIT_NAME])?;
+    systemd.run_command(&["disable", "--now", install_paths::UNIT_NAME])?;
     fs::remove_file(&file).map_err(|source| {
         let (problem, file) = ("cannot remove", file.clone());
         CliError::File { problem, file, source }
     })?;
-    systemd.query(&["daemon-reload"])?;
+    systemd.run_command(&["daemon-reload"])?;
     if out.is_json() {
         out.print_json(&json!({"removed": file.display().to_string()}));
     } else {
@@ -158,12 +165,12 @@ fn installed_unit_file(owner: &UnitOwner) -> Result<PathBuf, ServiceError> {
 fn status(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
     let systemd = Systemd::of(owner)?;
     let file = installed_unit_file(owner)?;
-    let state = systemd.show()?;
+    let state = systemd.state()?;
     if out.is_json() {
         out.print_json(&json!({
             "unit": file.display().to_string(),
-            "active": state.active,
-            "enabled": state.enabled,
+            "active": state.active_state,
+            "enabled": state.enabled_state,
             "pid": state.pid,
             "says": state.status_text,
         }));
@@ -171,8 +178,8 @@ fn status(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
     }
     let pid = state.pid.map_or(String::new(), |pid| format!(", pid {pid}"));
     out.print_line(&format!("unit     {}", file.display()));
-    out.print_line(&format!("at boot  {}", state.enabled));
-    out.print_line(&format!("now      {}{pid}", state.active));
+    out.print_line(&format!("at boot  {}", state.enabled_state));
+    out.print_line(&format!("now      {}{pid}", state.active_state));
     if !state.status_text.is_empty() {
         out.print_line(&format!("says     {}", state.status_text));
     }

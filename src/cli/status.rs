@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::client::ServiceClient;
 use super::error::CliError;
 use super::output::CliOutput;
-use super::output::screen::{Screen, stop_requested};
+use super::output::screen::{Screen, wait_for_stop_signal};
 use crate::wire::api::ServiceStatus;
 
 pub(super) use tree::health_text;
@@ -32,29 +32,30 @@ pub(super) async fn watch(
     interval: Duration,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let mut stop = pin!(stop_requested());
+    let mut stop_signal = pin!(wait_for_stop_signal());
     let mut screen = Screen::of_stdout().filter(|_| !out.is_json());
-    let mut last: Option<ServiceStatus> = None;
+    let mut last_status: Option<ServiceStatus> = None;
     loop {
         let response = tokio::select! {
             response = client.get::<ServiceStatus>("/status") => response,
-            () = &mut stop => return Ok(()),
+            () = &mut stop_signal => return Ok(()),
         };
-        let unavailable = match (response, &last) {
+        let error_message = match (response, &last_status) {
             (Ok(status), _) => {
-                last = Some(status);
+                last_status = Some(status);
                 None
             }
             (Err(error), Some(_)) if is_transient(&error) => Some(error.to_string()),
             (Err(error), _) => return Err(error),
         };
-        let printed = last.as_ref().map(|status| show(status, unavailable, &mut screen, out));
+        let printed =
+            last_status.as_ref().map(|status| show(status, error_message, &mut screen, out));
         if printed.is_some_and(|printed| printed.is_err()) {
             return Ok(()); // A reader that has gone wants no more.
         }
         tokio::select! {
             () = tokio::time::sleep(interval) => {} // The pace of looking; nothing waits for it.
-            () = &mut stop => return Ok(()),
+            () = &mut stop_signal => return Ok(()),
         }
     }
 }
@@ -66,22 +67,24 @@ const fn is_transient(error: &CliError) -> bool {
 
 fn show(
     status: &ServiceStatus,
-    unavailable: Option<String>,
+    error_message: Option<String>,
     screen: &mut Option<Screen>,
     out: &CliOutput,
 ) -> std::io::Result<()> {
-    match (screen, unavailable) {
-        (Some(screen), unavailable) => {
+    match (screen, error_message) {
+        (Some(screen), error_message) => {
             let mut lines = tree::lines(status);
-            lines.extend(unavailable.map(|unavailable| format!("{unavailable}; looking again")));
+            lines.extend(
+                error_message.map(|error_message| format!("{error_message}; looking again")),
+            );
             screen.draw(&lines)
         }
-        (None, Some(unavailable)) => {
-            out.print_note(&format!("{unavailable}; looking again"));
+        (None, Some(error_message)) => {
+            out.print_note(&format!("{error_message}; looking again"));
             Ok(())
         }
         (None, None) if out.is_json() => {
-            out.print_lines(&[out.json(&serde_json::to_string(status)?)])
+            out.print_lines(&[out.printable_json(&serde_json::to_string(status)?)])
         }
         (None, None) => out.print_lines(&[tree::lines(status), vec![String::new()]].concat()),
     }

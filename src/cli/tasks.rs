@@ -28,18 +28,18 @@ pub(super) async fn list(
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let base_filters = [("limit", limit.to_string()), ("summary", "true".to_owned())];
-    let extra: Vec<_> =
+    let extra_pairs: Vec<_> =
         base_filters.into_iter().chain(cursor.map(|cursor| ("cursor", cursor))).collect();
     let list: ExecutionList =
-        client.get(&format!("/api/v1/executions?{}", filters.query(&extra))).await?;
+        client.get(&format!("/api/v1/executions?{}", filters.query(&extra_pairs))).await?;
     if out.is_json() {
         out.print_json(&list);
         return Ok(());
     }
     let rows = list.executions.iter().map(row).collect();
-    let head =
+    let headings =
         ["TASK", "AGENT", "STATE", "ATTEMPT", "ACCEPTED", "TOOK", "CALLER", "REQUEST", "WHY"];
-    out.print_table(head, rows, "no tasks");
+    out.print_table(headings, rows, "no tasks");
     if list.executions.is_empty() {
         lookup::similar_name_hint(client, filters)
             .await
@@ -91,7 +91,7 @@ fn reason_text(entry: &ExecutionEntry) -> String {
 pub(super) async fn show(
     client: &ServiceClient,
     id: &str,
-    has_events: bool,
+    shows_all_events: bool,
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let detail: ExecutionDetail = client.get(&format!("/api/v1/executions/{id}")).await?;
@@ -101,7 +101,7 @@ pub(super) async fn show(
     }
     print_details(&detail, out);
     out.print_line("── what happened ──");
-    if has_events {
+    if shows_all_events {
         detail.events.iter().for_each(|event| out.print_line(&event_line(event)));
     } else {
         // Events of the program are recorded with the events that follow them, so their numbers are not in the order
@@ -141,13 +141,13 @@ fn print_details(detail: &ExecutionDetail, out: &CliOutput) {
     out.print_line(&format!("state    {} (attempt {})", entry.state, entry.attempt_id.attempt));
     out.print_line(&format!(
         "asked    {} by {}",
-        time_text::time(entry.accepted_at),
+        time_text::format_time(entry.accepted_at),
         requester(detail)
     ));
     if let Some(queue) = &entry.queue {
         out.print_line(&format!("queue    {}", queue.message));
     }
-    if let Some(amounts) = usage_text::line(entry.usage) {
+    if let Some(amounts) = usage_text::usage_line(entry.usage) {
         out.print_line(&format!("used     {amounts}"));
     }
     if let Some(message) = lost_context(&detail.events) {
@@ -183,13 +183,13 @@ fn print_stderr_tail(detail: &ExecutionDetail, out: &CliOutput) {
         return;
     }
     let lines: Vec<_> = detail.stderr.lines().collect();
-    let hidden = lines.len().saturating_sub(MAX_STDERR_LINES);
+    let hidden_count = lines.len().saturating_sub(MAX_STDERR_LINES);
     out.print_line("── stderr ──");
-    lines.iter().skip(hidden).for_each(|line| out.print_line(line));
-    if hidden > 0 {
+    lines.iter().skip(hidden_count).for_each(|line| out.print_line(line));
+    if hidden_count > 0 {
         let id = &detail.entry.id;
         out.print_note(&format!(
-            "{hidden} earlier lines of standard error are not shown; `algonius tasks show {id} --json` \
+            "{hidden_count} earlier lines of standard error are not shown; `algonius tasks show {id} --json` \
              has them"
         ));
     }
@@ -212,8 +212,8 @@ fn attempt_line(attempt: &AttemptEntry) -> String {
     let parts: Vec<_> = parts.into_iter().flatten().collect();
     let turn =
         if attempt_id.turn > 1 { format!(" of turn {}", attempt_id.turn) } else { String::new() };
-    let parts = if parts.is_empty() { "running".to_owned() } else { parts.join(", ") };
-    format!("attempt  {}{turn}: {parts}", attempt_id.attempt)
+    let summary = if parts.is_empty() { "running".to_owned() } else { parts.join(", ") };
+    format!("attempt  {}{turn}: {summary}", attempt_id.attempt)
 }
 
 /// Formats an event with its number and all its fields, for the analysis of the service.
@@ -280,11 +280,11 @@ pub(super) async fn delete(
 pub(super) async fn export(
     client: &ServiceClient,
     filters: &Filters,
-    (text, limit): (bool, Option<u32>),
+    (with_texts, limit): (bool, Option<u32>),
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let limit = limit.map(|limit| ("limit", limit.to_string()));
-    let extra: Vec<_> = limit.into_iter().chain([("text", text.to_string())]).collect();
-    let path = format!("/api/v1/executions/export?{}", filters.query(&extra));
+    let extra_pairs: Vec<_> = limit.into_iter().chain([("text", with_texts.to_string())]).collect();
+    let path = format!("/api/v1/executions/export?{}", filters.query(&extra_pairs));
     client.copy(&path, &mut out.document_writer()).await
 }

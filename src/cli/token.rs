@@ -42,8 +42,9 @@ pub(super) async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), 
 
 fn row(entry: &TokenEntry) -> [String; 5] {
     let agents = entry.agents.as_ref().map_or("all".to_owned(), |agents| agents.join(","));
-    let time = |at: chrono::DateTime<chrono::Utc>| at.format("%Y-%m-%d %H:%M:%SZ").to_string();
-    let expires = entry.expires.map_or("never".to_owned(), time);
+    let format_time =
+        |at: chrono::DateTime<chrono::Utc>| at.format("%Y-%m-%d %H:%M:%SZ").to_string();
+    let expires = entry.expires.map_or("never".to_owned(), format_time);
     [entry.name.clone(), entry.scopes.join(","), agents, expires, entry.origin.clone()]
 }
 

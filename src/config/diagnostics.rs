@@ -7,4 +7,4 @@ mod suggestion;
 pub(crate) use builder::{DiagnosticBuilder, from_message};
 pub(crate) use fault::sort_by_position;
 pub use fault::{ConfigFault, ConfigFaults, FaultCode, Severity};
-pub use suggestion::nearest;
+pub use suggestion::nearest_word;

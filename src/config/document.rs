@@ -21,8 +21,8 @@ pub(super) fn read<'c>(
     reader: &'c ConfigReader<'c>,
     merged_document: &'c MergedDocument<'c>,
 ) -> Option<Settings> {
-    let top = SourcePosition { path: String::new(), span: 0..0, is_printable: true };
-    let mut root = Section::new(reader, top, Some(&merged_document.document));
+    let root_position = SourcePosition { key_path: String::new(), span: 0..0, is_printable: true };
+    let mut root = Section::new(reader, root_position, Some(&merged_document.document));
     // The bounds of most numbers below follow from these limits.
     let limits = AgentSettingBounds::read(root.section("limits"));
     // The ids are read before all else that may name an agent.
@@ -31,9 +31,9 @@ pub(super) fn read<'c>(
         reader.error(&root.position.below("agents"), "one agent at least is needed");
     }
     let ids: Vec<AgentId> = sections.iter().map(|(id, _)| id.value.clone()).collect();
-    let mut from = root.section("server");
-    let provider = card::provider(&mut from);
-    let (server, default_agent) = server::read(from, &ids);
+    let mut server_section = root.section("server");
+    let provider = card::provider(&mut server_section);
+    let (server, default_agent) = server::read(server_section, &ids);
     let log = log::read(root.section("log"));
     let lockout = access::lockout(root.section("lockout"));
     // A wrong address has its own fault, and must not cause others about open agents.
@@ -52,11 +52,11 @@ pub(super) fn read<'c>(
     let context =
         ReadContext { limits: &limits, data_dir, agent_presets: &merged_document.agent_presets };
     let agents = agent::read_all(reader, sections, &context, &mut auth_config);
-    let known = schedules::KnownNames {
+    let known_names = schedules::KnownNames {
         agents: agents.iter().map(|agent| &*agent.spec).collect(),
         tokens: auth_config.tokens.iter().map(|token| token.name.as_str()).collect(),
     };
-    let scheduling = schedules::read(&mut root, &known);
+    let scheduling = schedules::read(&mut root, &known_names);
     root.finish();
     // Every table was read before a missing server ends the function, so that each fault is reported.
     let (tokens, secrets, server) = (auth_config.tokens, Vec::new(), server?);
@@ -82,12 +82,14 @@ fn with_valid_ids<'c>(
     reader: &ConfigReader<'c>,
     sections: Vec<(Spanned<String>, Section<'c>)>,
 ) -> Vec<(Spanned<AgentId>, Section<'c>)> {
-    let mut identified = Vec::new();
+    let mut identified_sections = Vec::new();
     for (name, section) in sections {
         match AgentId::new(name.value.as_str()) {
-            Ok(value) => identified.push((Spanned { value, position: name.position }, section)),
+            Ok(value) => {
+                identified_sections.push((Spanned { value, position: name.position }, section));
+            }
             Err(error) => reader.error(&name.position, error.to_string()),
         }
     }
-    identified
+    identified_sections
 }

@@ -70,32 +70,33 @@ struct ConfigText<'t> {
 
 /// Checks the text of a file. Relative paths are relative to the file's folder.
 fn check(
-    written: &ConfigText<'_>,
+    config_text: &ConfigText<'_>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<LoadedConfig, ConfigFaults> {
-    let ConfigText { path, text, is_shipped } = *written;
+    let ConfigText { path, text, is_shipped } = *config_text;
     let file = std::path::absolute(path);
     let file = file.map_err(|error| unreadable_file(path, &format!("has no folder: {error}")))?;
     let reader = ConfigReader::new(path, text, file.parent().unwrap_or(&file).to_owned(), env);
-    let (document, broken) = DeTable::parse_recoverable(text);
-    for error in &broken {
+    let (document, syntax_errors) = DeTable::parse_recoverable(text);
+    for error in &syntax_errors {
         let span = error.span().unwrap_or_default();
-        let position = SourcePosition { path: String::new(), span, is_printable: false };
+        let position = SourcePosition { key_path: String::new(), span, is_printable: false };
         reader.error(&position, from_message(error.message()).with_code(FaultCode::Syntax));
     }
     let preset_source = PresetSource::open(document.get_ref(), file.parent().unwrap_or(&file));
-    let merged_document =
-        broken.is_empty().then(|| presets::merge(document.get_ref(), &preset_source, &reader));
+    let merged_document = syntax_errors
+        .is_empty()
+        .then(|| presets::merge(document.get_ref(), &preset_source, &reader));
     let settings = merged_document
         .as_ref()
         .and_then(|merged_document| document::read(&reader, merged_document));
     let Diagnostics { faults, secrets, files, secret_files, mut texts } = reader.finish();
-    if let Some(main) = texts.first_mut().filter(|_| !is_shipped) {
-        main.file.clone_from(&file);
+    if let Some(main_text) = texts.first_mut().filter(|_| !is_shipped) {
+        main_text.file.clone_from(&file);
     }
-    let is_sound = faults.iter().all(|fault| fault.severity != Severity::Error);
+    let is_valid = faults.iter().all(|fault| fault.severity != Severity::Error);
     match settings {
-        Some(settings) if is_sound => Ok(LoadedConfig {
+        Some(settings) if is_valid => Ok(LoadedConfig {
             settings: Settings {
                 service_files: ServiceFiles::of(
                     &settings.server,
@@ -122,7 +123,7 @@ fn unreadable_file(path: &Path, message: &str) -> ConfigFaults {
         file: path.to_owned(),
         line: 0,
         column: 0,
-        path: String::new(),
+        key_path: String::new(),
         value: None,
         code: FaultCode::FileUnreadable,
         message: message.to_owned(),

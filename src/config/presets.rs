@@ -61,9 +61,11 @@ impl PresetSource {
     pub(super) fn open(document: &DeTable<'_>, folder: &Path) -> Self {
         // The document is not checked yet: the presets are merged into it before any key is read.
         let server = document.get("server").and_then(|server| server.get_ref().as_table());
-        let named = server.and_then(|server| server.get("presets"));
-        let named = named.and_then(|named| named.get_ref().as_str()).unwrap_or(PRESETS_DIR);
-        Self::read(folder.join(named))
+        let presets_folder = server.and_then(|server| server.get("presets"));
+        let presets_folder = presets_folder
+            .and_then(|presets_folder| presets_folder.get_ref().as_str())
+            .unwrap_or(PRESETS_DIR);
+        Self::read(folder.join(presets_folder))
     }
 
     /// Returns the built-in presets, and those of a folder.
@@ -74,8 +76,8 @@ impl PresetSource {
         });
         let mut preset_source =
             Self { presets: built_in.collect(), folder, unreadable: BTreeMap::new() };
-        for (name, file) in files(&preset_source.folder) {
-            match text(&file) {
+        for (name, file) in preset_files(&preset_source.folder) {
+            match read_preset(&file) {
                 Ok(text) => {
                     let text = Cow::Owned(text);
                     preset_source.presets.insert(name, Preset { file, text });
@@ -94,14 +96,14 @@ impl PresetSource {
     pub(super) fn register_files(&self, reader: &ConfigReader<'_>) {
         // The folder is registered too, so that a new file is noticed.
         reader.register_file(self.folder.clone());
-        for (_, file) in files(&self.folder) {
+        for (_, file) in preset_files(&self.folder) {
             reader.register_file(file);
         }
     }
 }
 
 /// Returns the presets of a folder by name.
-fn files(folder: &Path) -> Vec<(String, PathBuf)> {
+fn preset_files(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let files = entries.map(|entry| entry.path()).filter_map(|file| {
         let is_preset = file.extension().is_some_and(|extension| extension == PRESET_EXTENSION);
@@ -111,7 +113,7 @@ fn files(folder: &Path) -> Vec<(String, PathBuf)> {
     files.collect()
 }
 
-fn text(file: &Path) -> io::Result<String> {
+fn read_preset(file: &Path) -> io::Result<String> {
     if fs::metadata(file)?.len() > MAX_PRESET_BYTES {
         return Err(io::Error::other("it is too long for a preset"));
     }
@@ -124,7 +126,7 @@ pub struct PresetSummary {
     /// Name of the preset.
     pub name: String,
     /// Description of the preset.
-    pub about: PresetMetadata,
+    pub metadata: PresetMetadata,
     /// Program, if the preset names one.
     pub command: Option<String>,
     /// Path of its file, unless it is built in.
@@ -136,22 +138,22 @@ pub struct PresetSummary {
 #[must_use]
 pub fn available_presets(folder: Option<&Path>) -> Vec<PresetSummary> {
     let preset_source = PresetSource::read(folder.map_or_else(PathBuf::new, Path::to_owned));
-    let offer = |(name, preset): (&String, &Preset)| {
+    let summary = |(name, preset): (&String, &Preset)| {
         let document = DeTable::parse(&preset.text).ok()?;
         let about = document.get_ref().get("about").and_then(|about| about.get_ref().as_table());
         let agent = document.get_ref().get("agent").and_then(|agent| agent.get_ref().as_table());
         let command = agent.and_then(|agent| agent.get("command"));
         Some(PresetSummary {
             name: name.clone(),
-            about: preset_metadata::read_ignoring_faults(about),
+            metadata: preset_metadata::read_ignoring_faults(about),
             command: command.and_then(|it| it.get_ref().as_str()).map(str::to_owned),
             file: matches!(preset.text, Cow::Owned(_)).then(|| preset.file.clone()),
         })
     };
-    preset_source.presets.iter().filter_map(offer).collect()
+    preset_source.presets.iter().filter_map(summary).collect()
 }
 
 /// Returns a table below a key.
-fn table<'t, 'i>(of: &'t DeTable<'i>, key: &str) -> Option<&'t DeTable<'i>> {
-    of.get(key).and_then(|value| DeValue::as_table(value.get_ref()))
+fn table<'t, 'i>(parent: &'t DeTable<'i>, key: &str) -> Option<&'t DeTable<'i>> {
+    parent.get(key).and_then(|value| DeValue::as_table(value.get_ref()))
 }

@@ -58,16 +58,17 @@ const LIST_ITEM_TYPES: [(&str, &str); 5] = [
 /// Returns the schema as JSON Schema 2020-12.
 #[must_use]
 pub fn schema() -> Value {
-    let KeyDescriptions { shapes, texts } =
+    let KeyDescriptions { shapes, descriptions: descriptions_of_rows } =
         describe_keys(&format!("{}{SAMPLE}", widest_limits(&describe_keys(SAMPLE).shapes)));
-    let mut words = key_descriptions::from_comments(SHIPPED_CONFIG);
+    let mut descriptions = key_descriptions::from_comments(SHIPPED_CONFIG);
     // A key with a row is described there; a key without one only in the shipped file.
-    words.extend(texts.into_iter().map(|(path, text)| (path, text.to_owned())));
+    descriptions
+        .extend(descriptions_of_rows.into_iter().map(|(path, text)| (path, text.to_owned())));
     let mut root = Node::default();
     for (path, shape) in shapes {
         root.insert(&path, shape);
     }
-    let mut schema = root.object("", &words);
+    let mut schema = root.object("", &descriptions);
     schema.insert("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into());
     schema.insert("title".to_owned(), "The configuration of algonius-supervisor".into());
     schema.insert("required".to_owned(), json!(["agents"]));
@@ -112,7 +113,7 @@ fn widest_limits(shapes: &BTreeMap<String, ValueShape>) -> String {
 #[derive(Default)]
 struct Node {
     shape: Option<ValueShape>,
-    below: BTreeMap<String, Self>,
+    children: BTreeMap<String, Self>,
 }
 
 impl Node {
@@ -121,25 +122,28 @@ impl Node {
         let path = path.replace("[0]", ".[]");
         let mut node = self;
         for key in path.split('.') {
-            node = node.below.entry(key.to_owned()).or_default();
+            node = node.children.entry(key.to_owned()).or_default();
         }
         node.shape = Some(shape);
     }
 
     /// Returns the schema of a table of known keys. A key that is always refused is not among them.
-    fn object(&self, path: &str, words: &BTreeMap<String, String>) -> Map<String, Value> {
-        let known = self.below.iter().filter(|(_, node)| node.shape != Some(ValueShape::Unknown));
+    fn object(&self, path: &str, descriptions: &BTreeMap<String, String>) -> Map<String, Value> {
+        let known =
+            self.children.iter().filter(|(_, node)| node.shape != Some(ValueShape::Unknown));
         let properties: Map<String, Value> = known
             .map(|(key, node)| {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                let mut schema = node.schema(key, &path, words);
-                if let Some(words) = words.get(&path).filter(|words| !words.is_empty()) {
-                    schema.insert("description".to_owned(), words.clone().into());
+                let mut schema = node.schema(key, &path, descriptions);
+                if let Some(description) =
+                    descriptions.get(&path).filter(|description| !description.is_empty())
+                {
+                    schema.insert("description".to_owned(), description.clone().into());
                 }
                 (key.clone(), Value::Object(schema))
             })
             .collect();
-        object(json!({
+        into_map(json!({
             "type": "object",
             "properties": properties,
             "additionalProperties": false,
@@ -150,23 +154,28 @@ impl Node {
         &self,
         key: &str,
         path: &str,
-        words: &BTreeMap<String, String>,
+        descriptions: &BTreeMap<String, String>,
     ) -> Map<String, Value> {
         match &self.shape {
-            Some(ValueShape::Table) | None => self.object(path, words),
+            Some(ValueShape::Table) | None => self.object(path, descriptions),
             Some(ValueShape::NamedTables) => {
-                let item =
-                    self.below.values().next().map(|item| item.object(&format!("{path}.*"), words));
-                object(json!({"type": "object", "additionalProperties": item}))
+                let item = self
+                    .children
+                    .values()
+                    .next()
+                    .map(|item| item.object(&format!("{path}.*"), descriptions));
+                into_map(json!({"type": "object", "additionalProperties": item}))
             }
             Some(ValueShape::List) => {
-                let item =
-                    self.below.get("[]").map(|item| item.object(&format!("{path}.[]"), words));
+                let item = self
+                    .children
+                    .get("[]")
+                    .map(|item| item.object(&format!("{path}.[]"), descriptions));
                 let scalar_item = LIST_ITEM_TYPES.iter().find(|(list, _)| *list == key);
-                let scalar_item = scalar_item.map(|(_, kind)| object(json!({"type": kind})));
-                object(json!({"type": "array", "items": item.or(scalar_item)}))
+                let scalar_item = scalar_item.map(|(_, kind)| into_map(json!({"type": kind})));
+                into_map(json!({"type": "array", "items": item.or(scalar_item)}))
             }
-            Some(shape) => object(value_schema(shape)),
+            Some(shape) => into_map(value_schema(shape)),
         }
     }
 }
@@ -178,15 +187,15 @@ fn value_schema(shape: &ValueShape) -> Value {
         ValueShape::Keyword(words) => json!({"enum": words}),
         ValueShape::Flag(None) => json!({"type": "boolean"}),
         ValueShape::Flag(Some(default)) => json!({"type": "boolean", "default": default}),
-        ValueShape::Count(bounds, has_default) => number("integer", *bounds, *has_default),
-        ValueShape::Number(bounds, has_default) => number("number", *bounds, *has_default),
+        ValueShape::Count(bounds, has_default) => number_schema("integer", *bounds, *has_default),
+        ValueShape::Number(bounds, has_default) => number_schema("number", *bounds, *has_default),
         ValueShape::Seconds(bounds, has_default) => {
-            let mut number = object(number("number", *bounds, *has_default));
+            let mut number = into_map(number_schema("number", *bounds, *has_default));
             let default = number.remove("default");
             let text = json!({"type": "string", "pattern": "^[0-9.]+ *(ms|s|m|h|d)$"});
-            let mut either = object(json!({"anyOf": [number, text]}));
-            either.extend(default.map(|default| ("default".to_owned(), default)));
-            Value::Object(either)
+            let mut schema = into_map(json!({"anyOf": [number, text]}));
+            schema.extend(default.map(|default| ("default".to_owned(), default)));
+            Value::Object(schema)
         }
         ValueShape::Date => json!({"type": "string", "format": "date-time"}),
         ValueShape::Texts => json!({"type": "array", "items": {"type": "string"}}),
@@ -202,18 +211,22 @@ fn value_schema(shape: &ValueShape) -> Value {
     }
 }
 
-fn number<T: Into<Value> + Copy>(kind: &str, bounds: ValueBounds<T>, has_default: bool) -> Value {
+fn number_schema<T: Into<Value> + Copy>(
+    kind: &str,
+    bounds: ValueBounds<T>,
+    has_default: bool,
+) -> Value {
     let ValueBounds { min, max, default } = bounds;
-    let mut number = object(json!({"type": kind}));
-    number.insert("minimum".to_owned(), min.into());
-    number.insert("maximum".to_owned(), max.into());
+    let mut schema = into_map(json!({"type": kind}));
+    schema.insert("minimum".to_owned(), min.into());
+    schema.insert("maximum".to_owned(), max.into());
     if has_default {
-        number.insert("default".to_owned(), default.into());
+        schema.insert("default".to_owned(), default.into());
     }
-    Value::Object(number)
+    Value::Object(schema)
 }
 
-fn object(value: Value) -> Map<String, Value> {
+fn into_map(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
         _ => Map::new(),

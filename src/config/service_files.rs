@@ -20,7 +20,7 @@ pub struct ServiceFiles {
     pub unwritable: Vec<PathBuf>,
     /// Folder of the configuration, in which a new file may become a part of it. An agent may change it only if it is
     /// the working directory or the home of the agent.
-    pub folder: Option<PathBuf>,
+    pub config_folder: Option<PathBuf>,
     /// Programs that the service starts outside of every sandbox.
     pub programs: Vec<PathBuf>,
 }
@@ -36,19 +36,19 @@ impl ServiceFiles {
     pub(super) fn of(
         server: &ServerSettings,
         file: Option<&Path>,
-        named: ConfiguredFiles,
+        configured_files: ConfiguredFiles,
         texts: &[ConfigTextFile],
     ) -> Self {
-        let ConfiguredFiles { secret_files, programs } = named;
+        let ConfiguredFiles { secret_files, programs } = configured_files;
         let mut unreadable =
             vec![server.data_dir.clone(), server.runtime_dir.clone(), server.token_file.clone()];
-        unreadable.extend(server.tls.iter().map(|pair| pair.key.clone()));
+        unreadable.extend(server.tls.iter().map(|files| files.key_file.clone()));
         unreadable.extend(secret_files);
         unreadable.extend(file.map(|file| file.with_file_name(UNIT_ENVIRONMENT_FILE)));
         let mut unwritable = vec![server.configuration.presets.clone()];
         unwritable.extend(std::env::current_exe());
         unwritable.extend(programs.iter().cloned());
-        unwritable.extend(server.tls.iter().map(|pair| pair.cert.clone()));
+        unwritable.extend(server.tls.iter().map(|files| files.cert_file.clone()));
         for ConfigTextFile { file, has_secrets } in texts {
             let list = if *has_secrets { &mut unreadable } else { &mut unwritable };
             list.push(file.clone());
@@ -62,10 +62,10 @@ impl ServiceFiles {
         // The content of a hidden folder needs no entry of its own.
         let folders = unreadable.clone();
         unreadable.retain(|path| !folders.iter().any(|it| path != it && path.starts_with(it)));
-        let folder = file.and_then(Path::parent).map(Path::to_owned);
-        let mut all = Self { unreadable, unwritable, folder, programs };
-        all.add_aliases(&Mounts::read());
-        all
+        let config_folder = file.and_then(Path::parent).map(Path::to_owned);
+        let mut service_files = Self { unreadable, unwritable, config_folder, programs };
+        service_files.add_aliases(&Mounts::read());
+        service_files
     }
 
     /// Adds the other paths of each file if a part of its file system is mounted more than once.
@@ -75,7 +75,8 @@ impl ServiceFiles {
             list.extend(aliases);
         }
         // A new file appears under every name of the folder.
-        let folder_aliases = self.folder.iter().flat_map(|folder| mounts.aliases(folder));
+        let folder_aliases =
+            self.config_folder.iter().flat_map(|config_folder| mounts.aliases(config_folder));
         self.unwritable.extend(folder_aliases);
     }
 

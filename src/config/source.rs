@@ -16,7 +16,7 @@ type VariableLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 pub struct ConfigSource {
     origin: SourceOrigin,
     /// Listen address that overrides the configuration.
-    listen: Option<SocketAddr>,
+    listen_address: Option<SocketAddr>,
 }
 
 #[derive(Clone)]
@@ -32,19 +32,22 @@ impl ConfigSource {
     #[must_use]
     pub fn new(file: Option<&Path>) -> Self {
         let environment = Arc::new(|name: &str| std::env::var(name).ok());
-        Self { origin: SourceOrigin::File(file.map(Path::to_owned), environment), listen: None }
+        Self {
+            origin: SourceOrigin::File(file.map(Path::to_owned), environment),
+            listen_address: None,
+        }
     }
 
     /// Returns fixed settings as the source; each reading yields the same.
     #[must_use]
     pub fn fixed(settings: Settings) -> Self {
-        Self { origin: SourceOrigin::Fixed(Box::new(settings)), listen: None }
+        Self { origin: SourceOrigin::Fixed(Box::new(settings)), listen_address: None }
     }
 
     /// Returns the same source with another listen address.
     #[must_use]
-    pub fn with_listen_address(self, listen: Option<SocketAddr>) -> Self {
-        Self { listen, ..self }
+    pub fn with_listen_address(self, listen_address: Option<SocketAddr>) -> Self {
+        Self { listen_address, ..self }
     }
 
     /// Returns the file, if there is one.
@@ -61,7 +64,7 @@ impl ConfigSource {
     /// # Errors
     /// Fails if the configuration has any error.
     pub fn read(&self) -> Result<LoadedConfig, ConfigFaults> {
-        let mut checked = match &self.origin {
+        let mut loaded = match &self.origin {
             SourceOrigin::File(Some(file), environment) => load(file, &**environment),
             SourceOrigin::File(None, environment) => load_shipped(&**environment),
             SourceOrigin::Fixed(settings) => {
@@ -69,9 +72,9 @@ impl ConfigSource {
             }
         }?;
         // The option of the command line outlives each reload.
-        if let Some(listen) = self.listen {
-            checked.settings.server.listen = listen;
+        if let Some(listen_address) = self.listen_address {
+            loaded.settings.server.listen = listen_address;
         }
-        Ok(checked)
+        Ok(loaded)
     }
 }

@@ -14,7 +14,7 @@ use algonius_actors::model::agent::{
     SizeLimits, Skill, WorkLimits, WorkerFacts,
 };
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::program::{InputPattern, OutputPattern, VariableSecrecy};
+use algonius_actors::model::program::{InputMethod, OutputMethod, VariableSecrecy};
 use proptest::prelude::*;
 
 use super::keys::agent::program::environment::{ExpandError, expand};
@@ -69,7 +69,7 @@ fn load_in(folder: &Path, text: &str) -> Result<LoadedConfig, ConfigFaults> {
 /// Returns the faults of a text, each from its position on.
 fn fault_messages(text: &str) -> Vec<String> {
     let faults = match load_text(text) {
-        Ok(checked) => checked.warnings,
+        Ok(loaded) => loaded.warnings,
         Err(faults) => faults.iter().cloned().collect(),
     };
     faults.iter().map(fault_line).collect()
@@ -83,7 +83,7 @@ fn fault_line(fault: &ConfigFault) -> String {
 /// Returns the settings of a text without an error.
 fn settings(text: &str) -> Settings {
     match load_text(text) {
-        Ok(checked) => checked.settings,
+        Ok(loaded) => loaded.settings,
         Err(faults) => panic!("{faults}"),
     }
 }
@@ -102,7 +102,7 @@ fn a_minimal_file_gives_the_default_settings() {
     let expected = ServerSettings {
         tls: None,
         listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
-        public: PublicSettings { url: None, card: true },
+        public: PublicSettings { url: None, is_card_public: true },
         token_file: data_dir.join("token"),
         runtime_dir: server.runtime_dir.clone(),
         data_dir,
@@ -124,7 +124,7 @@ fn a_minimal_file_gives_the_default_settings() {
             watch: true,
             presets: server.configuration.presets.clone(),
         },
-        entry: AccessSettings::default(),
+        request_access: AccessSettings::default(),
     };
     assert_eq!(server, expected);
     assert_eq!(
@@ -163,8 +163,8 @@ fn an_agent_of_one_line_gets_every_default() {
         }),
         limits: WorkLimits {
             capacity: Capacity {
-                running: NonZeroU32::new(10),
-                waiting: 10,
+                max_running: NonZeroU32::new(10),
+                max_waiting: 10,
                 queue_timeout: seconds(1800),
             },
             deadlines: Deadlines {
@@ -181,10 +181,10 @@ fn an_agent_of_one_line_gets_every_default() {
         budget: Default::default(),
         dedup_window: None,
         override_policy: OverridePolicy::default(),
-        a2a_exposure: Arc::default(),
+        endpoint_config: Arc::default(),
     };
     assert_eq!(*spec, expected);
-    assert_eq!((program.input, program.output), (InputPattern::Stdin, OutputPattern::Stdout));
+    assert_eq!((program.input, program.output), (InputMethod::Stdin, OutputMethod::Stdout));
     assert!(program.command.ends_with("bin/cat") && program.command.is_absolute());
     assert_eq!(program.working_dir, std::env::current_dir().unwrap());
     assert_eq!([&program.input_file, &program.output_file], ["input.txt", "output.txt"]);
@@ -250,6 +250,6 @@ fn all_syntax_errors_are_reported_without_follow_up_errors() {
 fn an_unreadable_file_is_reported_as_a_whole() {
     let faults = load(Path::new("/no/such.toml"), &env).unwrap_err();
     let expected = "/no/such.toml: error: cannot be read: No such file or directory (os error 2)";
-    assert_eq!((faults.to_string().as_str(), faults.errors()), (expected, 1));
+    assert_eq!((faults.to_string().as_str(), faults.error_count()), (expected, 1));
     assert_eq!(fault_messages(""), ["c:1:1: error: agents: one agent at least is needed"]);
 }

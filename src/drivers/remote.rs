@@ -88,7 +88,7 @@ impl RemoteStop {
     }
 
     /// Returns when the attempt has to stop.
-    async fn ordered(&mut self) {
+    async fn wait_for_order(&mut self) {
         _ = self.0.wait_for(|is_ordered| *is_ordered).await;
     }
 }

@@ -39,7 +39,7 @@ pub struct OtlpCollector {
     /// Additional headers.
     pub headers: Vec<(String, Secret)>,
     /// True if log lines are also sent.
-    pub logs: bool,
+    pub exports_logs: bool,
 }
 
 /// Item to export.
@@ -54,35 +54,40 @@ pub(super) enum ExportItem {
 
 /// Handle of the exporter.
 pub(super) struct Exporter {
-    items: mpsc::Sender<ExportItem>,
+    item_sender: mpsc::Sender<ExportItem>,
     /// True if log lines are exported.
-    pub(super) logs: bool,
+    pub(super) exports_logs: bool,
 }
 
 impl Exporter {
     /// Starts the task that sends items.
-    pub(super) fn begin(
+    pub(super) fn start(
         collector: OtlpCollector,
         webhook_client: WebhookClient,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let (items, queue) = mpsc::channel(QUEUE_CAPACITY);
-        let logs = collector.logs;
+        let (item_sender, queue) = mpsc::channel(QUEUE_CAPACITY);
+        let exports_logs = collector.exports_logs;
         tokio::spawn(ExportWorker { collector, client: webhook_client, metrics }.work(queue));
-        Self { items, logs }
+        Self { item_sender, exports_logs }
     }
 
     /// Queues an item; returns `false` if the queue is full.
     pub(super) fn push(&self, item: ExportItem) -> bool {
         // The caller may be an actor, which must not wait for a collector.
-        self.items.try_send(item).is_ok()
+        self.item_sender.try_send(item).is_ok()
     }
 
     /// Sends the queued items within a time limit.
     pub(super) async fn flush(&self) {
-        let (done, sent) = oneshot::channel();
-        if self.items.send_timeout(ExportItem::Flush(done), SHUTDOWN_TIMEOUT).await.is_ok() {
-            _ = timeout(SHUTDOWN_TIMEOUT, sent).await; // Who watches waits for nothing else.
+        let (flush_done, flushed) = oneshot::channel();
+        if self
+            .item_sender
+            .send_timeout(ExportItem::Flush(flush_done), SHUTDOWN_TIMEOUT)
+            .await
+            .is_ok()
+        {
+            _ = timeout(SHUTDOWN_TIMEOUT, flushed).await; // Who watches waits for nothing else.
         }
     }
 }
@@ -115,9 +120,9 @@ impl Batch {
     async fn gather(queue: &mut mpsc::Receiver<ExportItem>) -> Option<Self> {
         let mut batch = Self::default();
         batch.push(queue.recv().await?);
-        let until = Instant::now() + BATCH_DELAY;
+        let deadline = Instant::now() + BATCH_DELAY;
         while batch.flush_done.is_none() && batch.spans.len() + batch.lines.len() < MAX_BATCH {
-            match timeout_at(until, queue.recv()).await {
+            match timeout_at(deadline, queue.recv()).await {
                 Ok(Some(item)) => batch.push(item),
                 Ok(None) | Err(_) => break,
             }
@@ -131,13 +136,16 @@ impl ExportWorker {
         let mut is_reachable = true;
         while let Some(Batch { spans, lines, flush_done }) = Batch::gather(&mut queue).await {
             // At the end there is no time for another attempt.
-            let tries = if flush_done.is_some() { 1 } else { MAX_ATTEMPTS };
+            let max_attempts = if flush_done.is_some() { 1 } else { MAX_ATTEMPTS };
             let counts = [("spans", spans.len()), ("lines", lines.len())];
-            let bodies = [("traces", otlp::traces(spans)), ("logs", otlp::logs(lines))];
+            let bodies = [
+                ("traces", otlp::trace_request_body(spans)),
+                ("logs", otlp::log_request_body(lines)),
+            ];
             for ((kind, count), (path, body)) in counts.into_iter().zip(bodies) {
                 if count > 0 {
                     is_reachable =
-                        self.send((kind, count), (path, body), (tries, is_reachable)).await;
+                        self.send((kind, count), (path, body), (max_attempts, is_reachable)).await;
                 }
             }
             if let Some(done) = flush_done {
@@ -152,7 +160,7 @@ impl ExportWorker {
         &self,
         (kind, count): (&str, usize),
         (path, body): (&str, Value),
-        (tries, was_reachable): (u32, bool),
+        (max_attempts, was_reachable): (u32, bool),
     ) -> bool {
         let webhook_request = WebhookRequest {
             url: Secret(format!("{}/v1/{path}", self.collector.endpoint)),
@@ -160,7 +168,7 @@ impl ExportWorker {
             headers: self.collector.headers.clone(),
             body: body.to_string().into(),
         };
-        for attempt in 1..=if was_reachable { tries } else { 1 } {
+        for attempt in 1..=if was_reachable { max_attempts } else { 1 } {
             if attempt > 1 {
                 tokio::time::sleep(INITIAL_BACKOFF * attempt).await;
             }

@@ -35,38 +35,41 @@ impl GaugeValues {
     pub(super) fn registry(&self) -> Registry {
         let mut registry = Registry::default();
         let service_registry = registry.sub_registry_with_prefix("algonius");
-        self.agents(service_registry);
-        self.budgets(service_registry);
-        self.machine(service_registry);
+        self.register_agents(service_registry);
+        self.register_budgets(service_registry);
+        self.register_machine(service_registry);
         process::register_metrics(&mut registry);
         registry
     }
 
-    fn agents(&self, registry: &mut Registry) {
-        let of_agents = |registry: &mut Registry, name, help, count: fn(&AgentStatus) -> f64| {
-            let family = GaugeFamily::default();
-            for agent in &self.tree.agents {
-                let labels = vec![("agent", agent.id.to_string().into())];
-                family.get_or_create(&labels).set(count(agent));
-            }
-            registry.register(name, help, family);
-        };
-        of_agents(registry, "running", "Executions that hold a slot.", |agent| {
-            number(agent.work.running.len())
+    fn register_agents(&self, registry: &mut Registry) {
+        let register_for_agents =
+            |registry: &mut Registry, name, help, value_of: fn(&AgentStatus) -> f64| {
+                let family = GaugeFamily::default();
+                for agent in &self.tree.agents {
+                    let labels = vec![("agent", agent.id.to_string().into())];
+                    family.get_or_create(&labels).set(value_of(agent));
+                }
+                registry.register(name, help, family);
+            };
+        register_for_agents(registry, "running", "Executions that hold a slot.", |agent| {
+            gauge_number(agent.work.running.len())
         });
-        of_agents(registry, "queued", "Executions in the queue.", |agent| {
-            number(agent.work.queued.len())
+        register_for_agents(registry, "queued", "Executions in the queue.", |agent| {
+            gauge_number(agent.work.queued.len())
         });
         let help = "Restarts of the actor of an agent.";
-        of_agents(registry, "agent_restarts", help, |agent| f64::from(agent.starts.restarts));
+        register_for_agents(registry, "agent_restarts", help, |agent| {
+            f64::from(agent.starts.restarts)
+        });
         let help = "1 if the actor of an agent failed too often and is not restarted.";
-        of_agents(registry, "agent_quarantined", help, |agent| {
+        register_for_agents(registry, "agent_quarantined", help, |agent| {
             f64::from(u8::from(agent.health == Health::Quarantined))
         });
     }
 
-    fn budgets(&self, registry: &mut Registry) {
-        let (spent, remaining, credentials) =
+    fn register_budgets(&self, registry: &mut Registry) {
+        let (spent, remaining, blocked_accounts) =
             (GaugeFamily::default(), GaugeFamily::default(), GaugeFamily::default());
         for agent in &self.tree.agents {
             let Some(budget) = &agent.budget else { continue };
@@ -76,12 +79,12 @@ impl GaugeValues {
             for measure in BudgetMeasure::ALL {
                 spent
                     .get_or_create(&labels(*measure))
-                    .set(amount(*measure, measure.of(budget.spent)));
+                    .set(public_amount(*measure, measure.of(budget.spent)));
             }
             for bound in &budget.bounds {
                 remaining
                     .get_or_create(&labels(bound.measure))
-                    .set(amount(bound.measure, bound.remaining));
+                    .set(public_amount(bound.measure, bound.remaining));
             }
         }
         for cause in [
@@ -89,10 +92,10 @@ impl GaugeValues {
             quota::AccountCause::CredentialRefused,
             quota::AccountCause::RateLimited,
         ] {
-            let blocked =
+            let count =
                 self.tree.credentials.iter().filter(|account| account.cause == cause).count();
             let labels = vec![("cause", cause.as_str().to_owned().into())];
-            credentials.get_or_create(&labels).set(number(blocked));
+            blocked_accounts.get_or_create(&labels).set(gauge_number(count));
         }
         let help = "Budget of an agent that it has spent today: counts, US dollars or seconds.";
         registry.register("budget_spent", help, spent);
@@ -100,33 +103,33 @@ impl GaugeValues {
         registry.register(
             "accounts_blocked",
             "Accounts that agents cannot use at present.",
-            credentials,
+            blocked_accounts,
         );
     }
 
-    fn machine(&self, registry: &mut Registry) {
+    fn register_machine(&self, registry: &mut Registry) {
         let pressure = GaugeFamily::default();
         let shortages = self.tree.pressure.as_ref().map(|pressure| pressure.short.as_slice());
         for shortage in SHORTAGES {
             let is_short = shortages.unwrap_or_default().contains(&shortage);
-            let labels = vec![("resource", label(shortage).to_owned().into())];
+            let labels = vec![("resource", shortage_label(shortage).to_owned().into())];
             pressure.get_or_create(&labels).set(f64::from(u8::from(is_short)));
         }
         registry.register("pressure", "1 if the host is short of the resource.", pressure);
-        let open = GaugeFamily::default();
+        let open_alerts = GaugeFamily::default();
         for cause in AlertCause::ALL {
             let alerts = self.tree.alerts.iter().filter(|alert| alert.cause == *cause);
             let labels = vec![("cause", cause.as_str().to_owned().into())];
-            open.get_or_create(&labels).set(number(alerts.count()));
+            open_alerts.get_or_create(&labels).set(gauge_number(alerts.count()));
         }
-        registry.register("alerts_open", "Active alerts.", open);
-        let ledger = Gauge::<f64, AtomicU64>::default();
-        ledger.set(to_f64(self.ledger_bytes));
-        registry.register("ledger_bytes", "Bytes of the ledger on its disk.", ledger);
+        registry.register("alerts_open", "Active alerts.", open_alerts);
+        let ledger_gauge = Gauge::<f64, AtomicU64>::default();
+        ledger_gauge.set(to_f64(self.ledger_bytes));
+        registry.register("ledger_bytes", "Bytes of the ledger on its disk.", ledger_gauge);
     }
 }
 
-const fn label(shortage: Shortage) -> &'static str {
+const fn shortage_label(shortage: Shortage) -> &'static str {
     match shortage {
         Shortage::Cpu => "cpu",
         Shortage::Memory => "memory",
@@ -137,8 +140,8 @@ const fn label(shortage: Shortage) -> &'static str {
 }
 
 /// Returns an amount in its public unit.
-fn amount(of: BudgetMeasure, amount: u64) -> f64 {
-    match of {
+fn public_amount(measure: BudgetMeasure, amount: u64) -> f64 {
+    match measure {
         BudgetMeasure::CostUsd => to_f64(amount) / 1e6,
         BudgetMeasure::WallTime => to_f64(amount) / 1e3,
         BudgetMeasure::Turns
@@ -148,6 +151,6 @@ fn amount(of: BudgetMeasure, amount: u64) -> f64 {
     }
 }
 
-fn number(count: usize) -> f64 {
+fn gauge_number(count: usize) -> f64 {
     to_f64(u64::try_from(count).unwrap_or(u64::MAX))
 }

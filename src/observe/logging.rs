@@ -55,15 +55,17 @@ impl LogHandle {
 }
 
 /// Starts the log. `RUST_LOG` overrides `level`. A second call changes nothing.
-pub(crate) fn init(form: LineFormat, level: Level) -> LogHandle {
+pub(crate) fn init(format: LineFormat, level: Level) -> LogHandle {
     let env_filter = EnvFilter::try_from_default_env().ok();
     let is_from_env = env_filter.is_some();
-    let (filter, handle) = reload::Layer::new(env_filter.unwrap_or_else(|| filter_of(level)));
-    let log_handle = LogHandle { filter: (!is_from_env).then_some(handle), ..LogHandle::default() };
+    let (filter, filter_handle) =
+        reload::Layer::new(env_filter.unwrap_or_else(|| filter_of(level)));
+    let log_handle =
+        LogHandle { filter: (!is_from_env).then_some(filter_handle), ..LogHandle::default() };
     let is_terminal = stderr().is_terminal();
-    let is_json = form == LineFormat::Json || (form == LineFormat::Auto && !is_terminal);
-    let log = LogWriter { is_json, is_coloured: is_terminal, log_handle: log_handle.clone() };
-    if tracing_subscriber::registry().with(log.with_filter(filter)).try_init().is_err() {
+    let is_json = format == LineFormat::Json || (format == LineFormat::Auto && !is_terminal);
+    let log_layer = LogWriter { is_json, is_coloured: is_terminal, log_handle: log_handle.clone() };
+    if tracing_subscriber::registry().with(log_layer.with_filter(filter)).try_init().is_err() {
         tracing::debug!("logging was already initialized");
     }
     log_handle
@@ -101,14 +103,18 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for LogWriter {
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let mut fields = LogFields::default();
         for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
-            if let Some(outer) = span.extensions().get::<LogFields>() {
-                fields.extend(outer);
+            if let Some(span_fields) = span.extensions().get::<LogFields>() {
+                fields.extend(span_fields);
             }
         }
         event.record(&mut fields);
-        let meta = event.metadata();
-        let line =
-            LogLine { at: WallClock.now(), level: *meta.level(), target: meta.target(), fields };
+        let metadata = event.metadata();
+        let line = LogLine {
+            at: WallClock.now(),
+            level: *metadata.level(),
+            target: metadata.target(),
+            fields,
+        };
         let text = if self.is_json { line.json() } else { line.human(self.is_coloured) };
         // One write for each line. A failed write is not logged, because the log would fail in the same way.
         _ = stderr().lock().write_all(text.as_bytes());

@@ -23,15 +23,15 @@ const EXECUTION_BUCKETS: [f64; 12] =
     [0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0, 3600.0];
 
 /// Histograms of one name.
-type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
+type HistogramFamily = Family<Labels, Histogram, fn() -> Histogram>;
 
 /// Counters and histograms with their registry.
 pub(super) struct Metrics {
     registry: Registry,
     requests: Family<Labels, Counter>,
-    request_times: Histograms,
+    request_times: HistogramFamily,
     executions: Family<Labels, Counter>,
-    execution_times: Histograms,
+    execution_times: HistogramFamily,
     attempts: Family<Labels, Counter>,
     tokens: Family<Labels, Counter>,
     alerts: Family<Labels, Counter>,
@@ -44,9 +44,13 @@ impl Metrics {
         let metrics = Self {
             registry: Registry::with_prefix("algonius"),
             requests: Family::default(),
-            request_times: Histograms::new_with_constructor(|| Histogram::new(REQUEST_BUCKETS)),
+            request_times: HistogramFamily::new_with_constructor(|| {
+                Histogram::new(REQUEST_BUCKETS)
+            }),
             executions: Family::default(),
-            execution_times: Histograms::new_with_constructor(|| Histogram::new(EXECUTION_BUCKETS)),
+            execution_times: HistogramFamily::new_with_constructor(|| {
+                Histogram::new(EXECUTION_BUCKETS)
+            }),
             attempts: Family::default(),
             tokens: Family::default(),
             alerts: Family::default(),
@@ -77,33 +81,33 @@ impl Metrics {
         self.dropped.get_or_create(&vec![("what", kind.to_owned().into())]).inc_by(count);
     }
 
-    pub(super) fn count_request(&self, requested: &RequestRecord<'_>) {
-        let endpoint = requested.endpoint.unwrap_or("none").to_owned().into();
-        let (method, status) = (requested.method.into(), class(requested.status));
+    pub(super) fn count_request(&self, request: &RequestRecord<'_>) {
+        let endpoint = request.endpoint.unwrap_or("none").to_owned().into();
+        let (method, status) = (request.method.into(), status_class(request.status));
         let mut labels = vec![("endpoint", endpoint), ("method", method), ("status", status)];
         self.requests.get_or_create(&labels).inc();
         labels.truncate(1);
-        self.request_times.get_or_create(&labels).observe(requested.duration.as_secs_f64());
+        self.request_times.get_or_create(&labels).observe(request.duration.as_secs_f64());
     }
 
-    pub(super) fn count_attempt(&self, attempted: &EndedAttempt) {
-        let EndedAttempt { subject: of, code, .. } = attempted;
+    pub(super) fn count_attempt(&self, attempt: &EndedAttempt) {
+        let EndedAttempt { subject, code, .. } = attempt;
         let code = code.map(|code| code.as_str()).unwrap_or_default();
-        let labels = vec![("agent", of.agent.to_string().into()), ("code", code.into())];
+        let labels = vec![("agent", subject.agent.to_string().into()), ("code", code.into())];
         self.attempts.get_or_create(&labels).inc();
     }
 
-    pub(super) fn count_execution(&self, ended: &EndedExecution) {
-        let EndedExecution { subject: of, outcome, code, tokens, .. } = ended;
+    pub(super) fn count_execution(&self, execution: &EndedExecution) {
+        let EndedExecution { subject, outcome, code, tokens, .. } = execution;
         let (agent, outcome) =
-            (LabelValue::from(of.agent.to_string()), LabelValue::from(outcome.to_string()));
-        let class = code.map(|code| code.category().as_str()).unwrap_or_default();
+            (LabelValue::from(subject.agent.to_string()), LabelValue::from(outcome.to_string()));
+        let category = code.map(|code| code.category().as_str()).unwrap_or_default();
         let code = code.map(|code| code.as_str()).unwrap_or_default();
         let outcome_labels = vec![("agent", agent.clone()), ("outcome", outcome)];
-        let duration = (ended.at - ended.accepted).to_std().unwrap_or_default();
+        let duration = (execution.at - execution.accepted_at).to_std().unwrap_or_default();
         self.execution_times.get_or_create(&outcome_labels).observe(duration.as_secs_f64());
         let labels =
-            [outcome_labels, vec![("class", class.into()), ("code", code.into())]].concat();
+            [outcome_labels, vec![("class", category.into()), ("code", code.into())]].concat();
         self.executions.get_or_create(&labels).inc();
         for (kind, count) in [("input", tokens.input), ("output", tokens.output)] {
             if count > 0 {
@@ -132,7 +136,7 @@ impl Metrics {
 }
 
 /// Returns the class of an HTTP status.
-fn class(status: u16) -> LabelValue {
+fn status_class(status: u16) -> LabelValue {
     match status {
         100..200 => "1xx".into(),
         200..300 => "2xx".into(),

@@ -40,20 +40,20 @@ fn attribute(key: &str, value: impl Into<Value>) -> Value {
     json!({"key": key, "value": value})
 }
 
-fn nanos(at: DateTime<Utc>) -> String {
+fn unix_nanos(at: DateTime<Utc>) -> String {
     at.timestamp_nanos_opt().unwrap_or_default().to_string()
 }
 
 impl OtlpSpan {
     /// Writes the span. The `tracestate` is left out, because it is text of the caller.
-    fn write(self) -> Value {
+    fn into_json(self) -> Value {
         let mut span = json!({
             "traceId": self.trace.id.to_string(),
             "spanId": self.trace.span.to_string(),
             "name": self.name,
             "kind": self.kind,
-            "startTimeUnixNano": nanos(self.times.0),
-            "endTimeUnixNano": nanos(self.times.1),
+            "startTimeUnixNano": unix_nanos(self.times.0),
+            "endTimeUnixNano": unix_nanos(self.times.1),
             "attributes": self.attributes,
         });
         if let Some(map) = span.as_object_mut() {
@@ -69,8 +69,8 @@ impl OtlpSpan {
 }
 
 /// Returns the span of a request.
-pub(super) fn request_span(requested: &RequestRecord<'_>) -> Value {
-    let RequestRecord { method, endpoint, status, started_at, duration, trace, parent } = requested;
+pub(super) fn request_span(request: &RequestRecord<'_>) -> Value {
+    let RequestRecord { method, endpoint, status, started_at, duration, trace, parent } = request;
     let ended = *started_at + *duration;
     let mut attributes = vec![
         attribute("http.request.method", *method),
@@ -80,55 +80,58 @@ pub(super) fn request_span(requested: &RequestRecord<'_>) -> Value {
     let name = endpoint.map_or_else(|| (*method).to_owned(), |route| format!("{method} {route}"));
     let (times, has_failed) = ((*started_at, ended), *status >= 500);
     let (trace, parent) = (trace.clone(), *parent);
-    OtlpSpan { trace, parent, name, kind: SPAN_KIND_SERVER, times, attributes, has_failed }.write()
+    OtlpSpan { trace, parent, name, kind: SPAN_KIND_SERVER, times, attributes, has_failed }
+        .into_json()
 }
 
 /// Returns the span of an execution.
-pub(super) fn execution_span(ended: &EndedExecution) -> Value {
-    let EndedExecution { subject: of, attempt_id, accepted, at, outcome, code, tokens } = ended;
-    let trace = TraceContext::of_execution(of.request_trace.as_ref(), of.execution);
-    let mut attributes = subject_attributes(of);
+pub(super) fn execution_span(execution: &EndedExecution) -> Value {
+    let EndedExecution { subject, attempt_id, accepted_at: accepted, at, outcome, code, tokens } =
+        execution;
+    let trace = TraceContext::of_execution(subject.request_trace.as_ref(), subject.execution);
+    let mut attributes = subject_attributes(subject);
     attributes.push(attribute("algonius.outcome", outcome.to_string()));
     attributes.push(attribute("algonius.attempts", attempt_id.attempt));
     attributes.extend(code.map(|code| attribute("error.type", code.as_str())));
-    let used = [
+    let token_counts = [
         ("gen_ai.usage.input_tokens", tokens.input),
         ("gen_ai.usage.output_tokens", tokens.output),
     ];
-    let used = used.into_iter().filter(|(_, count)| *count > 0);
-    attributes.extend(used.map(|(name, count)| attribute(name, count)));
+    let token_counts = token_counts.into_iter().filter(|(_, count)| *count > 0);
+    attributes.extend(token_counts.map(|(name, count)| attribute(name, count)));
     let (parent, name) = (
-        of.request_trace.as_ref().map(|caller_trace| caller_trace.span),
-        format!("invoke_agent {}", of.agent),
+        subject.request_trace.as_ref().map(|caller_trace| caller_trace.span),
+        format!("invoke_agent {}", subject.agent),
     );
     let (times, has_failed) = ((*accepted, *at), code.is_some());
     OtlpSpan { trace, parent, name, kind: SPAN_KIND_INTERNAL, times, attributes, has_failed }
-        .write()
+        .into_json()
 }
 
 /// Returns the span of an attempt.
-pub(super) fn attempt_span(attempted: &EndedAttempt) -> Value {
-    let EndedAttempt { subject: of, attempt_id, started_at, at, code, exit_code } = attempted;
-    let trace = TraceContext::of_attempt(of.request_trace.as_ref(), of.execution, *attempt_id);
-    let mut attributes = subject_attributes(of);
+pub(super) fn attempt_span(attempt: &EndedAttempt) -> Value {
+    let EndedAttempt { subject, attempt_id, started_at, at, code, exit_code } = attempt;
+    let trace =
+        TraceContext::of_attempt(subject.request_trace.as_ref(), subject.execution, *attempt_id);
+    let mut attributes = subject_attributes(subject);
     attributes.push(attribute("algonius.turn", attempt_id.turn));
     attributes.push(attribute("algonius.attempt", attempt_id.attempt));
     attributes.extend(exit_code.map(|code| attribute("process.exit.code", code)));
     attributes.extend(code.map(|code| attribute("error.type", code.as_str())));
     let (parent, name) =
-        (Some(SpanId::of_execution(of.execution)), format!("attempt {}", of.agent));
+        (Some(SpanId::of_execution(subject.execution)), format!("attempt {}", subject.agent));
     let (times, has_failed) = ((*started_at, *at), code.is_some());
     OtlpSpan { trace, parent, name, kind: SPAN_KIND_INTERNAL, times, attributes, has_failed }
-        .write()
+        .into_json()
 }
 
-fn subject_attributes(of: &TelemetrySubject) -> Vec<Value> {
+fn subject_attributes(subject: &TelemetrySubject) -> Vec<Value> {
     vec![
         attribute("gen_ai.operation.name", "invoke_agent"),
-        attribute("gen_ai.agent.id", of.agent.as_str()),
-        attribute("gen_ai.agent.name", of.agent.as_str()),
-        attribute("gen_ai.conversation.id", of.context.0.clone()),
-        attribute("algonius.execution.id", of.execution.to_string()),
+        attribute("gen_ai.agent.id", subject.agent.as_str()),
+        attribute("gen_ai.agent.name", subject.agent.as_str()),
+        attribute("gen_ai.conversation.id", subject.context.0.clone()),
+        attribute("algonius.execution.id", subject.execution.to_string()),
     ]
 }
 
@@ -141,8 +144,8 @@ pub(super) fn log_record(line: &ExportedLogLine) -> Value {
         tracing::Level::WARN => 13,
         tracing::Level::ERROR => 17,
     };
-    let is_own = |name: &&str| ["message", "trace_id"].contains(name);
-    let attributes = line.fields.iter().filter(|(name, _)| !is_own(name));
+    let is_record_field = |name: &&str| ["message", "trace_id"].contains(name);
+    let attributes = line.fields.iter().filter(|(name, _)| !is_record_field(name));
     let attributes: Vec<_> =
         attributes.map(|(name, value)| attribute(name, value.clone())).collect();
     let text_field = |field_name: &str| {
@@ -150,7 +153,7 @@ pub(super) fn log_record(line: &ExportedLogLine) -> Value {
         found.and_then(|(_, value)| value.as_str()).unwrap_or_default().to_owned()
     };
     json!({
-        "timeUnixNano": nanos(line.at),
+        "timeUnixNano": unix_nanos(line.at),
         "severityNumber": severity,
         "severityText": line.level.as_str(),
         "body": {"stringValue": text_field("message")},
@@ -160,14 +163,14 @@ pub(super) fn log_record(line: &ExportedLogLine) -> Value {
 }
 
 /// Returns the request body for spans.
-pub(super) fn traces(spans: Vec<Value>) -> Value {
+pub(super) fn trace_request_body(spans: Vec<Value>) -> Value {
     json!({"resourceSpans": [{
         "resource": resource(), "scopeSpans": [{"scope": scope(), "spans": spans}],
     }]})
 }
 
 /// Returns the request body for log records.
-pub(super) fn logs(lines: Vec<Value>) -> Value {
+pub(super) fn log_request_body(lines: Vec<Value>) -> Value {
     json!({"resourceLogs": [{
         "resource": resource(), "scopeLogs": [{"scope": scope(), "logRecords": lines}],
     }]})

@@ -12,21 +12,24 @@ use sysinfo::System;
 /// Adds the metrics of this process. Values that the system does not report are left out.
 pub(super) fn register_metrics(registry: &mut Registry) {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let ticks = sysconf_value(SysconfVar::CLK_TCK);
-    if let Some(seconds) = cpu_seconds(&stat, ticks) {
+    let ticks_per_second = sysconf_value(SysconfVar::CLK_TCK);
+    if let Some(seconds) = cpu_seconds(&stat, ticks_per_second) {
         let cpu = Counter::<f64, AtomicU64>::default();
         cpu.inc_by(seconds);
         registry.register("process_cpu_seconds", "Processor time, in seconds.", cpu);
     }
-    let bytes = stat_field(&stat, 24).map(|pages| pages * sysconf_value(SysconfVar::PAGE_SIZE));
-    register_gauge(registry, "process_resident_memory_bytes", "Resident memory.", bytes);
-    let files = fs::read_dir("/proc/self/fd")
+    let resident_bytes =
+        stat_field(&stat, 24).map(|pages| pages * sysconf_value(SysconfVar::PAGE_SIZE));
+    register_gauge(registry, "process_resident_memory_bytes", "Resident memory.", resident_bytes);
+    let open_files = fs::read_dir("/proc/self/fd")
         .ok()
-        .and_then(|files| u64::try_from(files.count()).ok().map(to_f64));
-    register_gauge(registry, "process_open_fds", "Open files.", files);
+        .and_then(|open_files| u64::try_from(open_files.count()).ok().map(to_f64));
+    register_gauge(registry, "process_open_fds", "Open files.", open_files);
     register_gauge(registry, "process_threads", "Threads.", stat_field(&stat, 20));
-    let boot = System::boot_time().ok().map(to_f64);
-    let started_at = boot.zip(stat_field(&stat, 22)).map(|(boot, since)| boot + since / ticks);
+    let boot_time = System::boot_time().ok().map(to_f64);
+    let started_at = boot_time
+        .zip(stat_field(&stat, 22))
+        .map(|(boot_time, start_ticks)| boot_time + start_ticks / ticks_per_second);
     register_gauge(
         registry,
         "process_start_time_seconds",
@@ -55,8 +58,8 @@ fn stat_field(stat: &str, number: usize) -> Option<f64> {
     rest.split_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
 }
 
-fn cpu_seconds(stat: &str, ticks: f64) -> Option<f64> {
-    Some((stat_field(stat, 14)? + stat_field(stat, 15)?) / ticks)
+fn cpu_seconds(stat: &str, ticks_per_second: f64) -> Option<f64> {
+    Some((stat_field(stat, 14)? + stat_field(stat, 15)?) / ticks_per_second)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "sixteen digits are enough for a gauge")]

@@ -20,22 +20,22 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct SystemMetrics {
     folder: PathBuf,
-    processors: Arc<Mutex<Processors>>,
+    cpu_usage: Arc<Mutex<CpuUsageReader>>,
 }
 
 /// Use of the processors since the reading before.
 #[derive(Debug, Default)]
-struct Processors {
+struct CpuUsageReader {
     system: Option<System>,
     read_at: Option<Instant>,
-    percent: Option<f64>,
+    usage_percent: Option<f64>,
 }
 
 impl SystemMetrics {
     /// Returns a reader that measures the disk of this folder.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder, processors: Arc::default() }
+        Self { folder, cpu_usage: Arc::default() }
     }
 }
 
@@ -43,33 +43,34 @@ impl SystemMetrics {
 impl HostMetrics for SystemMetrics {
     /// Reads the metrics. A disk that hangs blocks only a thread for blocking work.
     async fn read(&self) -> HostReading {
-        let mut processors = Arc::clone(&self.processors).lock_owned().await;
+        let mut cpu_usage = Arc::clone(&self.cpu_usage).lock_owned().await;
         // The lock is free again before the disk is read.
         let (cores, cpu_percent) =
-            spawn_blocking(move || processors.read(Instant::now())).await.unwrap_or_default();
+            spawn_blocking(move || cpu_usage.read(Instant::now())).await.unwrap_or_default();
         let folder = self.folder.clone();
         // If the read panics, the machine reports nothing.
-        let rest = spawn_blocking(move || read(&folder)).await.unwrap_or_default();
-        HostReading { cores, cpu_percent, ..rest }
+        let other_metrics = spawn_blocking(move || read(&folder)).await.unwrap_or_default();
+        HostReading { cores, cpu_percent, ..other_metrics }
     }
 
     fn memory(&self) -> Option<u64> {
-        ram().map(|(all, _)| all)
+        ram().map(|(total, _)| total)
     }
 }
 
 fn read(folder: &Path) -> HostReading {
-    let text = |name: &str| fs::read_to_string(Path::new("/proc").join(name)).unwrap_or_default();
+    let proc_text =
+        |name: &str| fs::read_to_string(Path::new("/proc").join(name)).unwrap_or_default();
     HostReading {
-        memory_percent: ram().map(|(all, free)| share_in_use(all, free)),
+        memory_percent: ram().map(|(total, available)| used_percent(total, available)),
         load: System::load_average().ok().map(|LoadAvg { one, .. }| one),
         disk_free_bytes: free_bytes(folder),
-        stalls: stalls(["cpu", "memory", "io"].map(|name| text(&format!("pressure/{name}")))),
+        stalls: stalls(["cpu", "memory", "io"].map(|name| proc_text(&format!("pressure/{name}")))),
         ..HostReading::default()
     }
 }
 
-impl Processors {
+impl CpuUsageReader {
     /// Returns the number of the machine's processors, also if the service may use only some of them, because
     /// the load is that of all; and their use in percent, which the first reading cannot contain.
     fn read(&mut self, now: Instant) -> (u32, Option<f64>) {
@@ -83,9 +84,9 @@ impl Processors {
         if self.read_at.is_none_or(|at| now.duration_since(at) >= MINIMUM_CPU_UPDATE_INTERVAL) {
             system.refresh_cpu_usage();
             self.read_at = Some(now);
-            self.percent = (!is_first).then(|| f64::from(system.global_cpu_usage()));
+            self.usage_percent = (!is_first).then(|| f64::from(system.global_cpu_usage()));
         }
-        (u32::try_from(system.cpus().len()).unwrap_or(u32::MAX), self.percent)
+        (u32::try_from(system.cpus().len()).unwrap_or(u32::MAX), self.usage_percent)
     }
 }
 
@@ -94,26 +95,26 @@ impl Processors {
 fn ram() -> Option<(u64, u64)> {
     let mut system = System::new().ok()?;
     system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
-    let all = system.total_memory();
-    (all > 0).then(|| (all, system.available_memory()))
+    let total = system.total_memory();
+    (total > 0).then(|| (total, system.available_memory()))
 }
 
-fn share_in_use(all: u64, free: u64) -> f64 {
-    all.saturating_sub(free) as f64 * 100.0 / all as f64
+fn used_percent(total: u64, available: u64) -> f64 {
+    total.saturating_sub(available) as f64 * 100.0 / total as f64
 }
 
 /// Returns the stalls of `/proc/pressure/*`, or `None` if one of the files is missing.
 fn stalls([cpu, memory, io]: [String; 3]) -> Option<StallReading> {
     Some(StallReading {
-        cpu_percent: average(&cpu, "some")?,
-        memory_percent: average(&memory, "full")?,
-        io_percent: average(&io, "full")?,
+        cpu_percent: ten_second_average(&cpu, "some")?,
+        memory_percent: ten_second_average(&memory, "full")?,
+        io_percent: ten_second_average(&io, "full")?,
     })
 }
 
 /// Returns the average of ten seconds in a line such as `some avg10=1.23 avg60=0.50 …`.
-fn average(text: &str, line: &str) -> Option<f64> {
-    let line = text.lines().find_map(|text| text.strip_prefix(line))?;
+fn ten_second_average(text: &str, line_name: &str) -> Option<f64> {
+    let line = text.lines().find_map(|text| text.strip_prefix(line_name))?;
     line.split_whitespace().find_map(|word| word.strip_prefix("avg10="))?.parse().ok()
 }
 
@@ -137,7 +138,7 @@ mod tests {
         let psi = || PSI.to_owned();
         let read = StallReading { cpu_percent: 12.5, memory_percent: 3.25, io_percent: 3.25 };
         assert_eq!(stalls([psi(), psi(), psi()]), Some(read));
-        assert_eq!((share_in_use(2000, 500), share_in_use(2000, 3000)), (75.0, 0.0));
+        assert_eq!((used_percent(2000, 500), used_percent(2000, 3000)), (75.0, 0.0));
     }
 
     #[test]
@@ -151,18 +152,18 @@ mod tests {
     /// earlier.
     #[test]
     fn a_second_reading_too_soon_gives_no_cpu_usage() {
-        let (mut processors, now) = (Processors::default(), Instant::now());
-        let (cores, first) = processors.read(now);
+        let (mut cpu_usage, now) = (CpuUsageReader::default(), Instant::now());
+        let (cores, first) = cpu_usage.read(now);
         assert!(cores > 0 && first.is_none(), "{cores} {first:?}");
-        assert_eq!(processors.read(now + MINIMUM_CPU_UPDATE_INTERVAL / 2), (cores, None));
+        assert_eq!(cpu_usage.read(now + MINIMUM_CPU_UPDATE_INTERVAL / 2), (cores, None));
     }
 
     /// Test against the same numbers, read by hand.
     #[tokio::test]
     async fn host_metrics_match_the_proc_files() {
         let folder = tempfile::tempdir().expect("a folder");
-        let meter = SystemMetrics::new(folder.path().to_owned());
-        let first = meter.read().await;
+        let metrics = SystemMetrics::new(folder.path().to_owned());
+        let first = metrics.read().await;
         assert_eq!(first.cpu_percent, None);
         let stat = fs::read_to_string("/proc/stat").expect("statistics");
         let is_core = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
@@ -171,7 +172,7 @@ mod tests {
         let kilobytes = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
         let kilobytes =
             kilobytes.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
-        assert_eq!(meter.memory(), kilobytes.map(|kilobytes: u64| kilobytes * 1024));
+        assert_eq!(metrics.memory(), kilobytes.map(|kilobytes: u64| kilobytes * 1024));
         assert!(first.load.is_some_and(|load| load >= 0.0), "{first:?}");
         assert!(first.memory_percent.is_some_and(|used| (0.1..100.0).contains(&used)), "{first:?}");
         assert!(first.disk_free_bytes.is_some_and(|free| free > 0), "{first:?}");
@@ -179,7 +180,7 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(20);
         let mut used = None;
         while used.is_none() && Instant::now() < deadline {
-            used = meter.read().await.cpu_percent; // Known after the shortest interval.
+            used = metrics.read().await.cpu_percent; // Known after the shortest interval.
         }
         assert!(used.is_some_and(|used| (0.0..=100.0).contains(&used)), "{used:?}");
     }

@@ -11,7 +11,7 @@ impl ParsedSchema {
     ///
     /// # Errors
     /// A clause that describes the fault.
-    pub(crate) fn read(schema: &Value) -> Result<Self, String> {
+    pub(crate) fn parse(schema: &Value) -> Result<Self, String> {
         // The pattern engine is linear in the text, also for a text that is made to be slow.
         let options = jsonschema::options()
             .with_draft(Draft::Draft202012)
@@ -45,9 +45,9 @@ mod tests {
             "required": ["findings"],
             "properties": {"findings": {"type": "array", "items": {"pattern": "^[a-z]+$"}}},
         });
-        let form = ParsedSchema::read(&schema).unwrap();
-        assert_eq!(form.validate(" {\"findings\": [\"one\"]}\n"), Ok(()));
-        let refusal = |text| form.validate(text).unwrap_err();
+        let schema_check = ParsedSchema::parse(&schema).unwrap();
+        assert_eq!(schema_check.validate(" {\"findings\": [\"one\"]}\n"), Ok(()));
+        let refusal = |text| schema_check.validate(text).unwrap_err();
         assert_eq!(refusal("Here it is: {}"), "is no JSON document");
         assert_eq!(refusal("{}"), "does not fit its schema at `/required`");
         let message = refusal(r#"{"findings": ["SECRET"]}"#);
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn invalid_schemas_are_refused() {
-        assert!(ParsedSchema::read(&json!({"type": "strong"})).is_err());
-        assert!(ParsedSchema::read(&json!({"$ref": "https://example.com/away.json"})).is_err());
+        assert!(ParsedSchema::parse(&json!({"type": "strong"})).is_err());
+        assert!(ParsedSchema::parse(&json!({"$ref": "https://example.com/away.json"})).is_err());
     }
 }

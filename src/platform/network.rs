@@ -18,11 +18,12 @@ pub(crate) fn has_external_route() -> bool {
         return true;
     }
     match (fs::read_to_string("/proc/net/route"), fs::read_to_string("/proc/net/ipv6_route")) {
-        (Ok(four), Ok(six)) => {
-            four.lines().any(is_default_route) || six.lines().any(is_default_ipv6_route)
+        (Ok(ipv4_routes), Ok(ipv6_routes)) => {
+            ipv4_routes.lines().any(is_default_route)
+                || ipv6_routes.lines().any(is_default_ipv6_route)
         }
         // A kernel without IPv6 has no such table.
-        (Ok(four), Err(_)) => four.lines().any(is_default_route),
+        (Ok(ipv4_routes), Err(_)) => ipv4_routes.lines().any(is_default_route),
         (Err(_), _) => true,
     }
 }
@@ -31,10 +32,11 @@ pub(crate) fn has_external_route() -> bool {
 fn is_default_route(line: &str) -> bool {
     let fields: Vec<_> = line.split_whitespace().collect();
     let [device, _, _, flags, _, _, _, mask, ..] = fields.as_slice() else { return false };
-    let number = |text: &str| u32::from_str_radix(text, 16).ok();
-    let is_usable = number(flags).is_some_and(|it| it & ROUTE_UP != 0 && it & ROUTE_REJECT == 0);
+    let hex_number = |text: &str| u32::from_str_radix(text, 16).ok();
+    let is_usable =
+        hex_number(flags).is_some_and(|it| it & ROUTE_UP != 0 && it & ROUTE_REJECT == 0);
     // A tunnel often installs two routes of half the addresses, so that the default route stays as it is.
-    let is_wide = number(mask).is_some_and(|mask| mask.count_ones() <= 1);
+    let is_wide = hex_number(mask).is_some_and(|mask| mask.count_ones() <= 1);
     *device != "lo" && is_usable && is_wide
 }
 
@@ -42,9 +44,10 @@ fn is_default_route(line: &str) -> bool {
 fn is_default_ipv6_route(line: &str) -> bool {
     let fields: Vec<_> = line.split_whitespace().collect();
     let [_, length, _, _, _, _, _, _, flags, device] = fields.as_slice() else { return false };
-    let number = |text: &str| u32::from_str_radix(text, 16).ok();
-    let is_usable = number(flags).is_some_and(|it| it & ROUTE_UP != 0 && it & ROUTE_REJECT == 0);
-    *device != "lo" && is_usable && number(length).is_some_and(|length| length <= 3)
+    let hex_number = |text: &str| u32::from_str_radix(text, 16).ok();
+    let is_usable =
+        hex_number(flags).is_some_and(|it| it & ROUTE_UP != 0 && it & ROUTE_REJECT == 0);
+    *device != "lo" && is_usable && hex_number(length).is_some_and(|length| length <= 3)
 }
 
 #[cfg(test)]

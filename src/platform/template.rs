@@ -14,7 +14,7 @@ use regex::Regex;
 const RENDER_FUEL: u64 = 10_000;
 
 /// Names that a template may use; `param` is used as `param.name`.
-pub(crate) const NAMES: [&str; 15] = [
+pub(crate) const EXECUTION_NAMES: [&str; 15] = [
     "input",
     "input_file",
     "output_file",
@@ -133,7 +133,7 @@ pub(crate) trait TemplateValues {
     fn param(&self) -> &BTreeMap<String, String>;
 
     /// Returns the value of a name; undefined for an unknown name.
-    fn of(&self, name: &str) -> Value;
+    fn value_of(&self, name: &str) -> Value;
 }
 
 /// Values for the template of a schedule, at one of its occurrences.
@@ -172,32 +172,33 @@ impl Template {
         Self::of::<ExecutionValues>(source)
     }
 
-    /// Checks a template with the names of `G`.
+    /// Checks a template with the names of `V`.
     ///
     /// # Errors
     /// Fails if the template cannot be parsed, or uses an unknown name, filter or statement.
-    pub(crate) fn of<G: TemplateValues>(source: &str) -> Result<Self, TemplateError> {
+    pub(crate) fn of<V: TemplateValues>(source: &str) -> Result<Self, TemplateError> {
         if let Some(tag) = forbidden_statement(source) {
             return Err(TemplateError::Statement { tag });
         }
-        let template = ENGINE.template_from_str(source).map_err(|error| syntax(&error))?;
+        let template = ENGINE.template_from_str(source).map_err(|error| syntax_error(&error))?;
         let (mut names, mut params) = (BTreeSet::new(), BTreeSet::new());
-        let used: BTreeSet<String> = template.undeclared_variables(true).into_iter().collect();
-        for name in used {
+        let used_names: BTreeSet<String> =
+            template.undeclared_variables(true).into_iter().collect();
+        for name in used_names {
             match name.split_once('.') {
                 Some(("param", param)) => {
                     params.insert(param.to_owned());
                     names.insert("param".to_owned());
                 }
                 None if name == "param" => return Err(TemplateError::AllParameters),
-                None if G::NAMES.contains(&name.as_str()) => {
+                None if V::NAMES.contains(&name.as_str()) => {
                     names.insert(name);
                 }
                 _ => return Err(TemplateError::Unknown { name }),
             }
         }
-        let checked = Self { source: source.to_owned(), names, params };
-        checked.check_filters::<G>().map(|()| checked)
+        let checked_template = Self { source: source.to_owned(), names, params };
+        checked_template.check_filters::<V>().map(|()| checked_template)
     }
 
     /// Returns the names that the template uses, without attributes.
@@ -209,18 +210,19 @@ impl Template {
     ///
     /// # Errors
     /// Fails if a required parameter has no value, or if the rendering takes too many steps.
-    pub(crate) fn render<G: TemplateValues>(&self, values: &G) -> Result<String, TemplateError> {
-        let template = ENGINE.template_from_str(&self.source).map_err(|error| syntax(&error))?;
+    pub(crate) fn render<V: TemplateValues>(&self, values: &V) -> Result<String, TemplateError> {
+        let template =
+            ENGINE.template_from_str(&self.source).map_err(|error| syntax_error(&error))?;
         template.render(self.context(values)).map_err(|error| match error.kind() {
             ErrorKind::UndefinedError => self.undefined_error(values, &error),
-            _ => TemplateError::Render { cause: cause(&error) },
+            _ => TemplateError::Render { cause: engine_message(&error) },
         })
     }
 
     /// Renders the template once with empty values, which detects unknown filters and tests.
-    fn check_filters<G: TemplateValues>(&self) -> Result<(), TemplateError> {
+    fn check_filters<V: TemplateValues>(&self) -> Result<(), TemplateError> {
         let param = self.params.iter().map(|name| (name.clone(), String::new())).collect();
-        match self.render(&G::empty(param)) {
+        match self.render(&V::empty(param)) {
             Err(TemplateError::Render { cause }) => Err(TemplateError::Syntax { cause }),
             Ok(_) | Err(_) => Ok(()),
         }
@@ -228,7 +230,7 @@ impl Template {
 
     /// Returns only the values that the template uses: the input may be long.
     fn context(&self, values: &impl TemplateValues) -> Value {
-        let used = self.names.iter().map(|name| (name.as_str(), values.of(name)));
+        let used = self.names.iter().map(|name| (name.as_str(), values.value_of(name)));
         Value::from(used.collect::<BTreeMap<_, _>>())
     }
 
@@ -237,13 +239,13 @@ impl Template {
         let absent = self.params.iter().find(|name| !values.param().contains_key(*name));
         match absent {
             Some(name) => TemplateError::MissingParameter { name: name.clone() },
-            None => TemplateError::Render { cause: cause(error) },
+            None => TemplateError::Render { cause: engine_message(error) },
         }
     }
 }
 
 impl TemplateValues for ExecutionValues {
-    const NAMES: &'static [&'static str] = &NAMES;
+    const NAMES: &'static [&'static str] = &EXECUTION_NAMES;
 
     fn empty(param: BTreeMap<String, String>) -> Self {
         Self { param, ..Self::default() }
@@ -253,7 +255,7 @@ impl TemplateValues for ExecutionValues {
         &self.param
     }
 
-    fn of(&self, name: &str) -> Value {
+    fn value_of(&self, name: &str) -> Value {
         match name {
             "input" => Value::from(self.input.as_str()),
             "input_file" => Value::from(self.input_file.to_string_lossy()),
@@ -287,7 +289,7 @@ impl TemplateValues for ScheduleValues {
         &self.param
     }
 
-    fn of(&self, name: &str) -> Value {
+    fn value_of(&self, name: &str) -> Value {
         match name {
             "schedule_id" => Value::from(self.schedule_id.as_str()),
             "schedule_name" => Value::from(self.schedule_name.as_str()),
@@ -303,21 +305,21 @@ impl TemplateValues for ScheduleValues {
 
 /// Returns an engine with few filters and no functions, so that no template can loop or read other data.
 fn engine() -> Environment<'static> {
-    let mut engine = Environment::empty();
-    engine.set_undefined_behavior(UndefinedBehavior::Strict);
+    let mut environment = Environment::empty();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
     if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
-        engine.set_syntax(syntax);
+        environment.set_syntax(syntax);
     }
-    engine.set_fuel(Some(RENDER_FUEL));
-    engine.add_filter("default", filters::default);
-    engine.add_filter("length", filters::length);
-    engine.add_filter("lower", filters::lower);
-    engine.add_filter("replace", filters::replace);
-    engine.add_filter("trim", filters::trim);
-    engine.add_filter("upper", filters::upper);
-    engine.add_test("defined", checks::is_defined);
-    engine.add_test("undefined", checks::is_undefined);
-    engine
+    environment.set_fuel(Some(RENDER_FUEL));
+    environment.add_filter("default", filters::default);
+    environment.add_filter("length", filters::length);
+    environment.add_filter("lower", filters::lower);
+    environment.add_filter("replace", filters::replace);
+    environment.add_filter("trim", filters::trim);
+    environment.add_filter("upper", filters::upper);
+    environment.add_test("defined", checks::is_defined);
+    environment.add_test("undefined", checks::is_undefined);
+    environment
 }
 
 /// Returns the first forbidden statement.
@@ -327,12 +329,12 @@ fn forbidden_statement(source: &str) -> Option<String> {
 }
 
 /// Returns a parse error.
-fn syntax(error: &Error) -> TemplateError {
-    TemplateError::Syntax { cause: cause(error) }
+fn syntax_error(error: &Error) -> TemplateError {
+    TemplateError::Syntax { cause: engine_message(error) }
 }
 
 /// Returns the message of the engine in one line.
-fn cause(error: &Error) -> String {
+fn engine_message(error: &Error) -> String {
     error.detail().map_or_else(|| error.kind().to_string(), str::to_owned)
 }
 

@@ -13,7 +13,7 @@ const MAX_COLOUR_BYTES: usize = 64;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TerminalScanner {
     /// True if colours pass.
-    colours: bool,
+    allows_colours: bool,
     /// Start of a sequence that may become a colour, or a carriage return that may end a line.
     held: String,
     /// True if a colour is on.
@@ -22,15 +22,15 @@ pub(crate) struct TerminalScanner {
 
 impl TerminalScanner {
     /// Returns a scanner that passes colours, or shows them as text like everything else.
-    pub(crate) fn new(colours: bool) -> Self {
-        Self { colours, ..Self::default() }
+    pub(crate) fn new(allows_colours: bool) -> Self {
+        Self { allows_colours, ..Self::default() }
     }
 
     /// Receives a piece, and returns the text that can be shown now.
     pub(crate) fn push(&mut self, text: &str) -> String {
         let mut output = String::with_capacity(text.len());
         for char in text.chars() {
-            self.take(char, &mut output);
+            self.scan_char(char, &mut output);
         }
         output
     }
@@ -38,14 +38,14 @@ impl TerminalScanner {
     /// Ends the text: returns the held characters, and turns colours off for the text that follows.
     pub(crate) fn finish(&mut self) -> String {
         let mut output = String::new();
-        self.release(&mut output);
+        self.show_held(&mut output);
         if std::mem::take(&mut self.is_coloured) {
             output.push_str("\x1b[0m");
         }
         output
     }
 
-    fn take(&mut self, char: char, output: &mut String) {
+    fn scan_char(&mut self, char: char, output: &mut String) {
         if self.held.is_empty() {
             return self.hold_or_show(char, output);
         }
@@ -59,37 +59,37 @@ impl TerminalScanner {
             (held, '0'..='9' | ';' | ':') if held.len() > 1 && held.len() < MAX_COLOUR_BYTES => {
                 self.held.push(char);
             }
-            (held, 'm') if self.colours && colour(held).is_some() => {
-                self.is_coloured = colour(held) == Some(Colour::On);
+            (held, 'm') if self.allows_colours && parse_colour(held).is_some() => {
+                self.is_coloured = parse_colour(held) == Some(ColourEffect::On);
                 output.push_str(held);
                 output.push('m');
                 self.held.clear();
             }
             _ => {
-                self.release(output);
+                self.show_held(output);
                 self.hold_or_show(char, output);
             }
         }
     }
 
     /// Shows the held characters as text.
-    fn release(&mut self, output: &mut String) {
+    fn show_held(&mut self, output: &mut String) {
         for char in std::mem::take(&mut self.held).chars() {
-            show(char, output);
+            push_visible(char, output);
         }
     }
 
     fn hold_or_show(&mut self, char: char, output: &mut String) {
         match char {
             '\x1b' | '\r' => self.held.push(char),
-            _ => show(char, output),
+            _ => push_visible(char, output),
         }
     }
 }
 
 /// Effect of a colour sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Colour {
+enum ColourEffect {
     On,
     Reset,
 }
@@ -97,18 +97,18 @@ enum Colour {
 /// Reads `ESC [ parameters` as a sequence that sets colours and weights only.
 ///
 /// Concealed, blinking and overprinted text is no colour: it hides its content.
-fn colour(sequence: &str) -> Option<Colour> {
+fn parse_colour(sequence: &str) -> Option<ColourEffect> {
     let parameters = sequence.strip_prefix("\x1b[")?;
     let mut words = parameters.split(';');
-    let mut last = Colour::Reset;
+    let mut last = ColourEffect::Reset;
     while let Some(word) = words.next() {
-        let (code, has_parts) = match word.split_once(':') {
+        let (code, has_subparameters) = match word.split_once(':') {
             Some((code, _)) => (code, true),
             None => (word, false),
         };
         last = match code {
-            "" | "0" | "00" => Colour::Reset,
-            "38" | "48" | "58" if has_parts => Colour::On,
+            "" | "0" | "00" => ColourEffect::Reset,
+            "38" | "48" | "58" if has_subparameters => ColourEffect::On,
             "38" | "48" | "58" => {
                 let count = match words.next()? {
                     "5" => 1,
@@ -118,7 +118,7 @@ fn colour(sequence: &str) -> Option<Colour> {
                 for _ in 0..count {
                     words.next()?.parse::<u8>().ok()?;
                 }
-                Colour::On
+                ColourEffect::On
             }
             code => {
                 let is_harmless = matches!(
@@ -126,7 +126,7 @@ fn colour(sequence: &str) -> Option<Colour> {
                     1..=4 | 7 | 9 | 21..=25 | 27 | 29..=37 | 39..=47 | 49 | 53 | 55 | 59 | 90..=97
                         | 100..=107_u8
                 );
-                is_harmless.then_some(Colour::On)?
+                is_harmless.then_some(ColourEffect::On)?
             }
         };
     }
@@ -134,7 +134,7 @@ fn colour(sequence: &str) -> Option<Colour> {
 }
 
 /// Appends a character: unchanged, or escaped if a terminal would interpret it.
-fn show(char: char, output: &mut String) {
+fn push_visible(char: char, output: &mut String) {
     _ = match char {
         '\n' | '\t' => output.write_char(char),
         '\r' => output.write_str("\\r"),

@@ -10,20 +10,20 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 
-mod certificates;
+mod watched_server_config;
 
-pub use certificates::Certificates;
+pub use watched_server_config::WatchedServerConfig;
 
 /// Protocols within TLS, the preferred one first: gRPC requires HTTP/2.
 const ALPN_PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// Certificate and its key, in PEM files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsKeyPair {
+pub struct CertificateFiles {
     /// File with the certificate, followed by the intermediate certificates.
-    pub cert: PathBuf,
+    pub cert_file: PathBuf,
     /// File with the key of the first certificate.
-    pub key: PathBuf,
+    pub key_file: PathBuf,
 }
 
 /// Reason why files cannot be used for TLS.
@@ -73,18 +73,19 @@ pub enum TlsError {
     },
 }
 
-impl TlsKeyPair {
+impl CertificateFiles {
     /// Reads both files and returns the server configuration.
     ///
     /// # Errors
     /// Fails if a file cannot be read or does not contain the expected item, or if key and certificate do not belong
     /// together.
     pub fn read(&self) -> Result<Arc<ServerConfig>, TlsError> {
-        let chain = certificates(&self.cert)?;
-        let key = PrivateKeyDer::from_pem_slice(&bytes(&self.key)?);
-        let key =
-            key.map_err(|error| missing_item(&self.key, "private key without a password", &error));
-        let builder = ServerConfig::builder_with_provider(provider())
+        let chain = read_certificates(&self.cert_file)?;
+        let key = PrivateKeyDer::from_pem_slice(&read_file(&self.key_file)?);
+        let key = key.map_err(|error| {
+            missing_item(&self.key_file, "private key without a password", &error)
+        });
+        let builder = ServerConfig::builder_with_provider(crypto_provider())
             .with_safe_default_protocol_versions()
             .map_err(|error| self.pair_error(error))?;
         let config = builder.with_no_client_auth().with_single_cert(chain, key?);
@@ -95,7 +96,7 @@ impl TlsKeyPair {
 
     /// Attributes an error of the pair to one of the two files.
     fn pair_error(&self, source: rustls::Error) -> TlsError {
-        let Self { cert, key } = self.clone();
+        let Self { cert_file: cert, key_file: key } = self.clone();
         match source {
             rustls::Error::InconsistentKeys(_) => TlsError::KeyMismatch { cert, key },
             rustls::Error::InvalidCertificate(_) => TlsError::Certificate { file: cert, source },
@@ -125,16 +126,16 @@ impl TlsError {
 /// Fails if the file cannot be read or contains no authority.
 pub fn client_config(authorities: Option<&Path>) -> Result<ClientConfig, TlsError> {
     let roots = match authorities {
-        Some(file) => roots(file)?,
+        Some(file) => root_store(file)?,
         None => RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() },
     };
-    let unfit = |source| TlsError::Certificate {
+    let certificate_error = |source| TlsError::Certificate {
         file: authorities.unwrap_or(Path::new("the program")).to_owned(),
         source,
     };
-    let builder = ClientConfig::builder_with_provider(provider())
+    let builder = ClientConfig::builder_with_provider(crypto_provider())
         .with_safe_default_protocol_versions()
-        .map_err(unfit)?;
+        .map_err(certificate_error)?;
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
@@ -148,13 +149,13 @@ impl Authorities {
     /// # Errors
     /// Fails when the file cannot be read, or holds no certificate of an authority.
     pub fn read(file: &Path) -> Result<Self, TlsError> {
-        roots(file)?; // Each of them can be an authority.
-        Ok(Self(Arc::new(certificates(file)?)))
+        root_store(file)?; // Each of them can be an authority.
+        Ok(Self(Arc::new(read_certificates(file)?)))
     }
 
     /// Returns these authorities and those of another file.
     #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
+    pub fn with_others(&self, other: &Self) -> Self {
         Self(Arc::new(self.iter().chain(other.iter()).cloned().collect()))
     }
 
@@ -165,25 +166,26 @@ impl Authorities {
 }
 
 /// Returns each certificate of a file as an authority.
-fn roots(file: &Path) -> Result<RootCertStore, TlsError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(file)? {
-        let added = roots.add(certificate);
+fn root_store(file: &Path) -> Result<RootCertStore, TlsError> {
+    let mut root_store = RootCertStore::empty();
+    for certificate in read_certificates(file)? {
+        let added = root_store.add(certificate);
         added.map_err(|source| TlsError::Certificate { file: file.to_owned(), source })?;
     }
-    Ok(roots)
+    Ok(root_store)
 }
 
 /// Returns the certificates of a file, at least one.
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let bytes = bytes(file)?;
-    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-    let all =
-        all.and_then(|all| if all.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(all) });
-    all.map_err(|error| missing_item(file, "certificate", &error))
+fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let bytes = read_file(file)?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let certificates = certificates.and_then(|certificates| {
+        if certificates.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(certificates) }
+    });
+    certificates.map_err(|error| missing_item(file, "certificate", &error))
 }
 
-fn bytes(file: &Path) -> Result<Vec<u8>, TlsError> {
+fn read_file(file: &Path) -> Result<Vec<u8>, TlsError> {
     fs::read(file).map_err(|source| TlsError::Unreadable { file: file.to_owned(), source })
 }
 
@@ -192,6 +194,6 @@ fn missing_item(file: &Path, item: &'static str, _: &pem::Error) -> TlsError {
     TlsError::MissingItem { file: file.to_owned(), item }
 }
 
-fn provider() -> Arc<CryptoProvider> {
+fn crypto_provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }

@@ -35,26 +35,27 @@ const SPECIAL_V6: &[(Ipv6Addr, u8)] = &[
 ];
 
 /// True if the operator allows the address, public or not. An IPv4 address in IPv6 form is checked as IPv4.
-pub(super) fn is_listed(address: IpAddr, allow: &[IpNet]) -> bool {
+pub(super) fn is_listed(address: IpAddr, networks: &[IpNet]) -> bool {
     let address = address.to_canonical();
-    allow.iter().any(|net| net.contains(&address))
+    networks.iter().any(|net| net.contains(&address))
 }
 
 /// True if the address is one host of the public internet.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
-        IpAddr::V4(address) => !SPECIAL_V4.iter().any(|net| holds_v4(*net, address)),
+        IpAddr::V4(address) => !SPECIAL_V4.iter().any(|net| contains_v4(*net, address)),
         IpAddr::V6(address) => {
-            holds_v6(PUBLIC_V6, address) && !SPECIAL_V6.iter().any(|net| holds_v6(*net, address))
+            contains_v6(PUBLIC_V6, address)
+                && !SPECIAL_V6.iter().any(|net| contains_v6(*net, address))
         }
     }
 }
 
-fn holds_v4((start, length): (Ipv4Addr, u8), address: Ipv4Addr) -> bool {
+fn contains_v4((start, length): (Ipv4Addr, u8), address: Ipv4Addr) -> bool {
     Ipv4Net::new(start, length).is_ok_and(|net| net.contains(&address))
 }
 
-fn holds_v6((start, length): (Ipv6Addr, u8), address: Ipv6Addr) -> bool {
+fn contains_v6((start, length): (Ipv6Addr, u8), address: Ipv6Addr) -> bool {
     Ipv6Net::new(start, length).is_ok_and(|net| net.contains(&address))
 }
 

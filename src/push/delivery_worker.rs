@@ -50,9 +50,9 @@ pub(super) struct WorkerContext {
 
 /// Notification in delivery.
 struct DueDelivery {
-    pending: PendingTarget,
+    pending_target: PendingTarget,
     event: u64,
-    last: bool,
+    is_last: bool,
 }
 
 /// Runs until the stop signal. Uses no resources while no target is open.
@@ -73,12 +73,12 @@ pub(super) async fn work(
         };
         tokio::select! {
             () = wakeup.notified() => {}
-            () = deliveries.next_finished() => {}
+            () = deliveries.wait_for_next() => {}
             () = sleep(pause) => {}
             changed = stop.changed() => if changed.is_err() { break },
         }
     }
-    if tokio::time::timeout(SHUTDOWN_TIMEOUT, deliveries.all_finished()).await.is_err() {
+    if tokio::time::timeout(SHUTDOWN_TIMEOUT, deliveries.wait_for_all()).await.is_err() {
         tracing::info!("pending push notifications will be sent after the next start");
     }
 }
@@ -94,7 +94,7 @@ async fn sleep(pause: Option<Duration>) {
 #[derive(Default)]
 struct RunningDeliveries {
     running: JoinSet<()>,
-    targets: HashMap<Id, (ExecutionId, String, PrincipalId)>,
+    targets_by_execution: HashMap<Id, (ExecutionId, String, PrincipalId)>,
 }
 
 impl RunningDeliveries {
@@ -106,53 +106,55 @@ impl RunningDeliveries {
         let max_pause = TimeDelta::from_std(MAX_RETRY_PAUSE).unwrap_or_default();
         // Running deliveries are among the due ones, so twice the maximum covers all free places.
         let limit_per_owner = u32::try_from(2 * MAX_DELIVERIES_PER_OWNER).unwrap_or(u32::MAX);
-        let due = context.outbox.due(context.clock.now(), max_pause, limit_per_owner).await?;
-        for pending in due.pending {
+        let due =
+            context.outbox.due_targets(context.clock.now(), max_pause, limit_per_owner).await?;
+        for pending_target in due.pending {
             // The rest stays due in the ledger, so nothing is queued in memory.
             if self.running.len() >= MAX_CONCURRENT_DELIVERIES {
                 break;
             }
             // Notifications to one target must arrive in order, so only one is on its way.
-            if !self.has_capacity_for(&pending) {
+            if !self.has_capacity_for(&pending_target) {
                 continue;
             }
-            let key = (pending.execution, pending.id.clone(), pending.owner);
-            if let Some(delivery) = next_delivery(context, pending).await? {
-                let run =
+            let target_key =
+                (pending_target.execution, pending_target.id.clone(), pending_target.owner);
+            if let Some(delivery) = next_delivery(context, pending_target).await? {
+                let task =
                     self.running.spawn(Box::pin(deliver_and_record(Arc::clone(context), delivery)));
-                self.targets.insert(run.id(), key);
+                self.targets_by_execution.insert(task.id(), target_key);
             }
         }
         Ok(due.any_open)
     }
 
     /// True if no delivery to the target runs, and fewer than the maximum run for its owner.
-    fn has_capacity_for(&self, pending: &PendingTarget) -> bool {
+    fn has_capacity_for(&self, pending_target: &PendingTarget) -> bool {
         let mut owner_deliveries = 0;
-        for (execution, id, owner) in self.targets.values() {
-            if *execution == pending.execution && *id == pending.id {
+        for (execution, id, owner) in self.targets_by_execution.values() {
+            if *execution == pending_target.execution && *id == pending_target.id {
                 return false;
             }
-            owner_deliveries += usize::from(*owner == pending.owner);
+            owner_deliveries += usize::from(*owner == pending_target.owner);
         }
         owner_deliveries < MAX_DELIVERIES_PER_OWNER
     }
 
     /// Waits until a delivery ends; never returns if none runs.
-    async fn next_finished(&mut self) {
+    async fn wait_for_next(&mut self) {
         match self.running.join_next_with_id().await {
-            Some(Ok((id, ()))) => _ = self.targets.remove(&id),
+            Some(Ok((id, ()))) => _ = self.targets_by_execution.remove(&id),
             Some(Err(error)) => {
                 tracing::error!(%error, "push delivery panicked; the notification will be sent again");
-                self.targets.remove(&error.id());
+                self.targets_by_execution.remove(&error.id());
             }
             None => std::future::pending().await,
         }
     }
 
-    async fn all_finished(&mut self) {
+    async fn wait_for_all(&mut self) {
         while !self.running.is_empty() {
-            self.next_finished().await;
+            self.wait_for_next().await;
         }
     }
 }
@@ -160,13 +162,16 @@ impl RunningDeliveries {
 /// Returns the next delivery to a target; records progress for events that need no delivery.
 async fn next_delivery(
     context: &WorkerContext,
-    pending: PendingTarget,
+    pending_target: PendingTarget,
 ) -> Result<Option<DueDelivery>, LedgerError> {
-    let events = context.ledger.events(pending.execution, pending.state.delivered).await?;
-    match push::next_step(&pending, &events, context.clock.now()) {
-        DeliveryStep::Send { event, last } => Ok(Some(DueDelivery { pending, event, last })),
+    let events =
+        context.ledger.events(pending_target.execution, pending_target.state.delivered).await?;
+    match push::next_step(&pending_target, &events, context.clock.now()) {
+        DeliveryStep::Send { event, is_last } => {
+            Ok(Some(DueDelivery { pending_target, event, is_last }))
+        }
         DeliveryStep::Record(state) => {
-            context.outbox.record_state(pending.registration, state).await?;
+            context.outbox.record_state(pending_target.registration, state).await?;
             Ok(None)
         }
         DeliveryStep::Wait => Ok(None),
@@ -175,40 +180,45 @@ async fn next_delivery(
 
 /// Delivers one event to a target and records the result.
 async fn deliver_and_record(context: Arc<WorkerContext>, delivery: DueDelivery) {
-    let DueDelivery { pending, event, last } = delivery;
-    let result = match deliver(&context, &pending, event).await {
-        Ok(true) => DeliveryResult::Received { last },
+    let DueDelivery { pending_target, event, is_last } = delivery;
+    let result = match deliver(&context, &pending_target, event).await {
+        Ok(true) => DeliveryResult::Received { is_last },
         Ok(false) => return, // Nobody wants to know any more.
         Err(cause) => {
-            let (execution, target) = (pending.execution, pending.registration);
+            let (execution, target) = (pending_target.execution, pending_target.registration);
             tracing::info!(%execution, %target, event, %cause, "push notification failed");
             DeliveryResult::Failed
         }
     };
     let state =
-        push::next_state(pending.state, event, result, context.clock.now(), context.max_age);
+        push::next_state(pending_target.state, event, result, context.clock.now(), context.max_age);
     if state.stage == DeliveryStage::Abandoned {
-        let (execution, target) = (pending.execution, pending.registration);
+        let (execution, target) = (pending_target.execution, pending_target.registration);
         let failures = state.failures;
         tracing::warn!(%execution, %target, failures, "push target disabled after repeated failures");
         (context.on_abandoned)(failures);
     }
-    record_state(&context, pending.registration, state).await;
+    record_state(&context, pending_target.registration, state).await;
 }
 
 /// Delivers one event to a target. Returns true if the target still exists.
 async fn deliver(
     context: &WorkerContext,
-    pending: &PendingTarget,
+    pending_target: &PendingTarget,
     event: u64,
 ) -> Result<bool, String> {
-    let unread = |error: LedgerError| error.to_string();
-    let target = context.outbox.get(pending.execution, &pending.id).await.map_err(unread)?;
-    let is_same = |target: &PushTarget| target.registration == pending.registration;
-    let Some(target) = target.filter(is_same) else { return Ok(false) };
-    let rendered = (context.render)(pending.execution, target.version, event).await;
+    let ledger_error = |error: LedgerError| error.to_string();
+    let target = context
+        .outbox
+        .get(pending_target.execution, &pending_target.id)
+        .await
+        .map_err(ledger_error)?;
+    let is_same_registration =
+        |target: &PushTarget| target.registration == pending_target.registration;
+    let Some(target) = target.filter(is_same_registration) else { return Ok(false) };
+    let rendered = (context.render)(pending_target.execution, target.version, event).await;
     let Some(body) = rendered.map_err(|failure| failure.message)? else { return Ok(true) };
-    let record = context.ledger.execution(pending.execution).await.map_err(unread)?;
+    let record = context.ledger.execution(pending_target.execution).await.map_err(ledger_error)?;
     let trace = record.map(|record| TraceContext::of_execution(record.trace.as_ref(), record.id));
     let webhook_request = WebhookRequest::notification(&target, body, trace.as_ref());
     context.client.send(&webhook_request).await.map_err(|error| error_chain(&error))?;

@@ -78,37 +78,37 @@ const BROKEN: ReceiverResponse =
 struct TestReceiver {
     address: SocketAddr,
     requests: mpsc::UnboundedReceiver<ReceivedRequest>,
-    serving: JoinHandle<()>,
+    server_handle: JoinHandle<()>,
 }
 
 impl TestReceiver {
-    async fn with_responses(answers: &[ReceiverResponse]) -> Self {
+    async fn with_responses(responses: &[ReceiverResponse]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (sender, requests) = mpsc::unbounded_channel();
-        let mut answers: VecDeque<_> = answers.iter().cloned().collect();
-        let serving = tokio::spawn(async move {
-            let mut silent = Vec::new();
+        let mut responses: VecDeque<_> = responses.iter().cloned().collect();
+        let server_handle = tokio::spawn(async move {
+            let mut silent_streams = Vec::new();
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let Some(request) = read(&mut stream).await else { continue };
                 _ = sender.send(request);
-                match answers.pop_front().unwrap_or(OK) {
+                match responses.pop_front().unwrap_or(OK) {
                     ReceiverResponse::Head(head) => {
                         stream.write_all(head.as_bytes()).await.unwrap();
                     }
-                    ReceiverResponse::Silence => silent.push(stream),
+                    ReceiverResponse::Silence => silent_streams.push(stream),
                 }
             }
         });
-        Self { address, requests, serving }
+        Self { address, requests, server_handle }
     }
 
     fn url(&self) -> String {
         format!("http://{}/hook?key=url-canary", self.address)
     }
 
-    async fn next(&mut self) -> ReceivedRequest {
+    async fn next_request(&mut self) -> ReceivedRequest {
         tokio::time::timeout(DEADLINE, self.requests.recv()).await.unwrap().unwrap()
     }
 
@@ -116,7 +116,7 @@ impl TestReceiver {
     async fn bodies(&mut self, count: usize) -> Vec<String> {
         let mut bodies = Vec::new();
         for _ in 0..count {
-            bodies.push(self.next().await.body);
+            bodies.push(self.next_request().await.body);
         }
         bodies
     }
@@ -129,7 +129,7 @@ impl TestReceiver {
 
 impl Drop for TestReceiver {
     fn drop(&mut self) {
-        self.serving.abort();
+        self.server_handle.abort();
     }
 }
 
@@ -155,10 +155,10 @@ struct PushHarness {
     worker: PushWorker,
 }
 
-fn policy() -> AddressPolicy {
-    AddressPolicy {
-        allow: vec!["127.0.0.0/8".parse().unwrap()],
-        insecure_http: false,
+fn policy() -> DeliveryPolicy {
+    DeliveryPolicy {
+        allowed_networks: vec!["127.0.0.0/8".parse().unwrap()],
+        allows_http: false,
         timeout: Duration::from_millis(500),
         max_age: Duration::from_secs(3600),
         authorities: Vec::new(),
@@ -179,16 +179,16 @@ async fn open_store(folder: &Path) -> Arc<Store> {
 }
 
 impl PushHarness {
-    async fn new(policy: AddressPolicy) -> Self {
+    async fn new(policy: DeliveryPolicy) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(RunningClock(tokio::time::Instant::now()));
         let folder = TempDir::new().unwrap();
         Self::over(folder, clock, policy).await
     }
 
-    async fn over(folder: TempDir, clock: Arc<dyn Clock>, policy: AddressPolicy) -> Self {
+    async fn over(folder: TempDir, clock: Arc<dyn Clock>, policy: DeliveryPolicy) -> Self {
         let store = open_store(folder.path()).await;
         let registry = PushRegistry::new(store.clone(), Arc::clone(&clock), policy);
-        let worker = registry.open(push_context(&store, &clock)).unwrap();
+        let worker = registry.start_worker(push_context(&store, &clock)).unwrap();
         Self { folder, store, clock, registry, worker }
     }
 
@@ -210,7 +210,7 @@ impl PushHarness {
             agent: agent(),
             owner: PrincipalId(Uuid::nil()),
             message: MessageId("message-1".to_owned()),
-            keys: DedupKeys { message: key, named: None },
+            keys: DedupKeys { message: key, idempotency: None },
             digest: [7; 32],
             content: None,
             context: ContextId("context-1".to_owned()),
@@ -237,8 +237,16 @@ impl PushHarness {
         let moved = state_change(State::Idle, State::Starting);
         let (agent, fence) = (agent(), Fence(0));
         let (limit, workspace) = (None, None);
-        let order = ClaimCommand { id, agent, limit, workspace, in_turn: false, fence, moved };
-        assert!(matches!(self.store.claim(order).await.unwrap(), ClaimResult::Granted(Fence(1))));
+        let claim = ClaimCommand {
+            id,
+            agent,
+            limit,
+            workspace,
+            runs_in_order: false,
+            fence,
+            state_change: moved,
+        };
+        assert!(matches!(self.store.claim(claim).await.unwrap(), ClaimResult::Granted(Fence(1))));
         self.record(
             id,
             EventKind::StateChanged(self::state_change(State::Starting, State::Running)),
@@ -264,7 +272,7 @@ impl PushHarness {
             outcome: Outcome::Completed,
             failure: None,
             exit_code: Some(0),
-            lines: WriteBatch::from_transitions([
+            batch: WriteBatch::from_transitions([
                 state_change(State::Running, State::Completed),
                 state_change(State::Completed, State::Cleanup),
             ]),
@@ -283,11 +291,11 @@ impl PushHarness {
     }
 
     /// Waits until no target is open.
-    async fn settled(&self) {
+    async fn wait_until_settled(&self) {
         let all_closed = async {
             while self
                 .store
-                .due(self.clock.now(), chrono::TimeDelta::zero(), 1)
+                .due_targets(self.clock.now(), chrono::TimeDelta::zero(), 1)
                 .await
                 .unwrap()
                 .any_open

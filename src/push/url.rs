@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 
-use super::AddressPolicy;
+use super::DeliveryPolicy;
 use super::address_policy::{is_listed, is_public};
 
 /// Maximum length of an address, in bytes.
@@ -87,22 +87,25 @@ impl ReceiverUrl {
 ///
 /// # Errors
 /// `invalid-params` with the fault.
-pub fn check_url(url: &str, policy: &AddressPolicy) -> Result<(), Failure> {
+pub fn check_url(url: &str, policy: &DeliveryPolicy) -> Result<(), Failure> {
     let receiver = ReceiverUrl::parse(url)?;
     let is_allowed = match &receiver.host {
-        ReceiverHost::Address(address) if is_listed(*address, &policy.allow) => return Ok(()),
+        ReceiverHost::Address(address) if is_listed(*address, &policy.allowed_networks) => {
+            return Ok(());
+        }
         ReceiverHost::Address(address) => is_public(*address),
         ReceiverHost::Name(name) if name == "localhost" || name.ends_with(".localhost") => {
             let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-            loopback.iter().any(|address| is_listed(*address, &policy.allow))
+            loopback.iter().any(|address| is_listed(*address, &policy.allowed_networks))
         }
         ReceiverHost::Name(_) => true,
     };
     if !is_allowed {
         return Err(invalid_url("must lead to the public internet"));
     }
-    let may_be_listed = matches!(receiver.host, ReceiverHost::Name(_)) && !policy.allow.is_empty();
-    if receiver.is_secure || policy.insecure_http || may_be_listed {
+    let may_be_listed =
+        matches!(receiver.host, ReceiverHost::Name(_)) && !policy.allowed_networks.is_empty();
+    if receiver.is_secure || policy.allows_http || may_be_listed {
         Ok(())
     } else {
         Err(invalid_url("must begin with `https://`"))
@@ -115,13 +118,13 @@ fn invalid_url(fault: &str) -> Failure {
 
 /// Splits an authority into host and port.
 fn split_authority(authority: &str) -> Result<(&str, Option<&str>), Failure> {
-    let no_host = || invalid_url("has no host that can be read");
+    let invalid_host = || invalid_url("has no host that can be read");
     if authority.starts_with('[') {
-        let (host, rest) = authority.split_at(authority.find(']').ok_or_else(no_host)? + 1);
+        let (host, rest) = authority.split_at(authority.find(']').ok_or_else(invalid_host)? + 1);
         return match rest.strip_prefix(':') {
             Some(port) => Ok((host, Some(port))),
             None if rest.is_empty() => Ok((host, None)),
-            None => Err(no_host()),
+            None => Err(invalid_host()),
         };
     }
     match authority.split_once(':') {
@@ -138,24 +141,24 @@ fn parse_port(port: &str) -> Result<u16, Failure> {
 
 /// Parses a host. A host that some programs read as a number in another spelling is rejected.
 fn parse_host(host: &str) -> Result<ReceiverHost, Failure> {
-    let unclear = || invalid_url("has no host that can be read");
+    let invalid_host = || invalid_url("has no host that can be read");
     if let Some(inner) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        let address: Ipv6Addr = inner.parse().map_err(|_not_one| unclear())?;
+        let address: Ipv6Addr = inner.parse().map_err(|_not_one| invalid_host())?;
         return Ok(ReceiverHost::Address(address.into()));
     }
     if let Ok(address) = host.parse::<Ipv4Addr>() {
         return Ok(ReceiverHost::Address(address.into()));
     }
     let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-    let last = name.rsplit('.').next().unwrap_or_default();
-    let is_name = name.len() <= 253 && name.split('.').all(is_label) && !is_numeric(last);
-    if is_name { Ok(ReceiverHost::Name(name)) } else { Err(unclear()) }
+    let last_label = name.rsplit('.').next().unwrap_or_default();
+    let is_name = name.len() <= 253 && name.split('.').all(is_label) && !is_numeric(last_label);
+    if is_name { Ok(ReceiverHost::Name(name)) } else { Err(invalid_host()) }
 }
 
 fn is_label(label: &str) -> bool {
     let is_label_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    let ends_well = !label.starts_with('-') && !label.ends_with('-');
-    (1..=63).contains(&label.len()) && label.bytes().all(is_label_byte) && ends_well
+    let has_valid_ends = !label.starts_with('-') && !label.ends_with('-');
+    (1..=63).contains(&label.len()) && label.bytes().all(is_label_byte) && has_valid_ends
 }
 
 /// True if some programs read a name with this last label as a number.

@@ -22,7 +22,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
-use super::AddressPolicy;
+use super::DeliveryPolicy;
 use super::address_policy::{is_listed, is_public};
 use super::url::{ReceiverHost, ReceiverUrl};
 
@@ -117,7 +117,7 @@ fn trace_headers(trace: &TraceContext) -> impl Iterator<Item = (String, Secret)>
 
 /// HTTP client for webhooks under one policy.
 pub struct WebhookClient {
-    policy: AddressPolicy,
+    policy: DeliveryPolicy,
     tls: TlsConnector,
 }
 
@@ -126,7 +126,7 @@ impl WebhookClient {
     ///
     /// # Errors
     /// Fails when TLS cannot be set up, or a certificate of the policy is not that of an authority.
-    pub fn new(policy: AddressPolicy) -> Result<Self, rustls::Error> {
+    pub fn new(policy: DeliveryPolicy) -> Result<Self, rustls::Error> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         for authority in &policy.authorities {
             roots.add(authority.clone())?;
@@ -136,7 +136,7 @@ impl WebhookClient {
 
     /// Creates a client that trusts only these authorities.
     pub(super) fn with_roots(
-        policy: AddressPolicy,
+        policy: DeliveryPolicy,
         roots: RootCertStore,
     ) -> Result<Self, rustls::Error> {
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -151,13 +151,13 @@ impl WebhookClient {
     /// # Errors
     /// Fails if the request is not delivered.
     pub async fn send(&self, webhook_request: &WebhookRequest) -> Result<(), WebhookError> {
-        let exchange = Box::pin(self.exchange(webhook_request));
-        tokio::time::timeout(self.policy.timeout, exchange)
+        let attempt = Box::pin(self.connect_and_send(webhook_request));
+        tokio::time::timeout(self.policy.timeout, attempt)
             .await
             .unwrap_or(Err(WebhookError::Timeout))
     }
 
-    async fn exchange(&self, webhook_request: &WebhookRequest) -> Result<(), WebhookError> {
+    async fn connect_and_send(&self, webhook_request: &WebhookRequest) -> Result<(), WebhookError> {
         let receiver = ReceiverUrl::parse(&webhook_request.url.0)
             .map_err(|_spelling| WebhookError::MalformedAddress)?;
         let request =
@@ -173,16 +173,19 @@ impl WebhookClient {
 
     /// Connects to one of the checked addresses; no name is resolved after the check.
     async fn connect(&self, receiver: &ReceiverUrl) -> Result<TcpStream, WebhookError> {
-        let found: Vec<IpAddr> = match &receiver.host {
+        let addresses: Vec<IpAddr> = match &receiver.host {
             ReceiverHost::Address(address) => vec![*address],
             ReceiverHost::Name(name) => {
-                let found = tokio::net::lookup_host((name.as_str(), receiver.port)).await;
-                found.map_err(WebhookError::NameResolution)?.map(|found| found.ip()).collect()
+                let addresses = tokio::net::lookup_host((name.as_str(), receiver.port)).await;
+                addresses
+                    .map_err(WebhookError::NameResolution)?
+                    .map(|address| address.ip())
+                    .collect()
             }
         };
         let mut result = Err(WebhookError::BlockedAddress);
-        let may = |address: &IpAddr| self.is_allowed_address(*address, receiver.is_secure);
-        for address in found.into_iter().filter(may).take(MAX_ADDRESSES) {
+        let is_allowed = |address: &IpAddr| self.is_allowed_address(*address, receiver.is_secure);
+        for address in addresses.into_iter().filter(is_allowed).take(MAX_ADDRESSES) {
             // The connection uses the number that was checked, never the name.
             let address = SocketAddr::new(address.to_canonical(), receiver.port);
             result = TcpStream::connect(address).await.map_err(WebhookError::Connect);
@@ -194,8 +197,8 @@ impl WebhookClient {
     }
 
     fn is_allowed_address(&self, address: IpAddr, is_secure: bool) -> bool {
-        let is_good = is_public(address) && (is_secure || self.policy.insecure_http);
-        is_good || is_listed(address, &self.policy.allow)
+        let is_permitted_public = is_public(address) && (is_secure || self.policy.allows_http);
+        is_permitted_public || is_listed(address, &self.policy.allowed_networks)
     }
 }
 
@@ -216,12 +219,12 @@ fn http_request(
         .header(header::CONTENT_TYPE, webhook_request.media_type)
         .header(header::CONNECTION, "close");
     for (name, value) in &webhook_request.headers {
-        request = request.header(name, sensitive(value)?);
+        request = request.header(name, sensitive_header(value)?);
     }
     request.body(Full::new(webhook_request.body.clone())).ok()
 }
 
-fn sensitive(text: &Secret) -> Option<HeaderValue> {
+fn sensitive_header(text: &Secret) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(&text.0).ok()?;
     // Keeps the value out of the debug output of the HTTP library.
     value.set_sensitive(true);
@@ -246,11 +249,11 @@ where
     // The receiver is not trusted: an endless head must not fill the memory.
     builder.max_buf_size(MAX_HEAD_BYTES);
     let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
-    let mut driven = JoinSet::new(); // Ends with this call, however it ends.
-    driven.spawn(connection);
+    let mut connections = JoinSet::new(); // Ends with this call, however it ends.
+    connections.spawn(connection);
     let response = sender.send_request(request).await?;
     let status = response.status();
-    _ = tokio::time::timeout(BODY_TIMEOUT, discard(response)).await; // The status is enough.
+    _ = tokio::time::timeout(BODY_TIMEOUT, discard_body(response)).await; // The status is enough.
     if status.is_success() {
         Ok(())
     } else if status.is_redirection() {
@@ -260,11 +263,11 @@ where
     }
 }
 
-async fn discard(response: Response<Incoming>) {
-    let (mut body, mut read) = (response.into_body(), 0);
+async fn discard_body(response: Response<Incoming>) {
+    let (mut body, mut read_bytes) = (response.into_body(), 0);
     while let Some(Ok(frame)) = body.frame().await {
-        read += frame.data_ref().map_or(0, Bytes::len);
-        if read > MAX_BODY_BYTES {
+        read_bytes += frame.data_ref().map_or(0, Bytes::len);
+        if read_bytes > MAX_BODY_BYTES {
             return;
         }
     }

@@ -18,7 +18,7 @@ pub type Aliases = BTreeMap<String, AgentId>;
 /// Agents by id, with what requests need to find one.
 pub struct AgentDirectory {
     specs: BTreeMap<AgentId, Arc<AgentSpec>>,
-    programs: ProgramFactsFn,
+    program_facts: ProgramFactsFn,
     /// Additional paths of agents.
     pub aliases: Aliases,
     /// Agent whose card is the card of the host.
@@ -31,12 +31,13 @@ impl AgentDirectory {
     pub fn new(
         specs: BTreeMap<AgentId, Arc<AgentSpec>>,
         default_agent: Option<AgentId>,
-        programs: ProgramFactsFn,
+        program_facts: ProgramFactsFn,
     ) -> Self {
-        let alias =
-            |spec: &Arc<AgentSpec>| Some((spec.a2a_exposure.base_path.clone()?, spec.id.clone()));
+        let alias = |spec: &Arc<AgentSpec>| {
+            Some((spec.endpoint_config.base_path.clone()?, spec.id.clone()))
+        };
         let aliases = specs.values().filter_map(alias).collect();
-        Self { specs, programs, aliases, default_agent }
+        Self { specs, program_facts, aliases, default_agent }
     }
 
     /// Returns the definition of an agent.
@@ -66,8 +67,8 @@ impl AgentDirectory {
 
     /// Returns the known facts about the program of an agent.
     #[must_use]
-    pub fn program(&self, id: &AgentId) -> Option<ProgramStatus> {
-        (self.programs)(id)
+    pub fn program_status(&self, id: &AgentId) -> Option<ProgramStatus> {
+        (self.program_facts)(id)
     }
 }
 
@@ -82,7 +83,7 @@ pub(super) fn strip_alias<'p, 'a>(
     aliases: &'a Aliases,
 ) -> Option<(&'p str, &'a AgentId)> {
     aliases.iter().find_map(|(alias, id)| {
-        let rest = path.strip_prefix(alias.as_str())?;
-        (rest.is_empty() || rest.starts_with('/')).then_some((rest, id))
+        let subpath = path.strip_prefix(alias.as_str())?;
+        (subpath.is_empty() || subpath.starts_with('/')).then_some((subpath, id))
     })
 }

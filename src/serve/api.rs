@@ -65,7 +65,7 @@ fn invalid_params(text: &str) -> Failure {
 /// # Errors
 /// `malformed-json`, or `invalid-params` for a body of another shape.
 async fn json_body<T: DeserializeOwned>(app: &App, request: Request) -> Result<T, Failure> {
-    let bytes = body::json(app, request).await?;
+    let bytes = body::read_json(app, request).await?;
     // In two steps, because bytes that are no JSON and a body of another shape have different codes.
     let value: serde_json::Value = serde_json::from_slice(&bytes)
         .map_err(|_unread| Failure::new(Code::MalformedJson, "the body is not JSON"))?;

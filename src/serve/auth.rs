@@ -29,5 +29,5 @@ pub struct AccessControl {
     /// Reverse proxies whose headers about the caller's address are trusted.
     pub proxies: Vec<IpNet>,
     /// True if the cards need no authentication.
-    pub public_card: bool,
+    pub has_public_cards: bool,
 }

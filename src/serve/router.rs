@@ -29,7 +29,7 @@ use rejection::ErrorFormat;
 
 /// Builds the routes.
 pub fn router(app: &App) -> Router {
-    let paths = Router::new()
+    let routes = Router::new()
         .route("/agents/{agent}/v1", post(jsonrpc::call))
         .route("/agents/{agent}/v1/", post(jsonrpc::call))
         .route("/agents/{agent}/v1/jsonrpc", post(jsonrpc::call))
@@ -48,12 +48,12 @@ pub fn router(app: &App) -> Router {
             ))
         })
         .with_state(app.clone());
-    paths.merge(grpc::routes(app)).layer(layer_fn(RouteRecorder))
+    routes.merge(grpc::routes(app)).layer(layer_fn(RouteRecorder))
 }
 
 /// Answers a request to an unknown path. A gRPC client expects a separate error for an unknown method.
 async fn unknown_path(headers: HeaderMap) -> ProblemBody {
-    if grpc::is_call(&headers) {
+    if grpc::is_grpc_call(&headers) {
         return ProblemBody(Failure::new(Code::MethodUnknown, "there is no such method"));
     }
     ProblemBody(Failure::new(Code::PathUnknown, "there is nothing at this path"))
@@ -62,32 +62,32 @@ async fn unknown_path(headers: HeaderMap) -> ProblemBody {
 /// Answers a request: assigns an id, checks the gate, routes, drains the body and counts.
 pub async fn respond(
     app: &App,
-    paths: Router,
+    routes: Router,
     (mut request, connection): (Request, ClientConnection),
 ) -> Response {
-    let observed = RequestObservation::begin(app, request.headers_mut());
+    let observation = RequestObservation::begin(app, request.headers_mut());
     let method = request.method().clone();
     // Copied before the request is moved into the router.
     let requested_extensions = extensions(request.headers());
     // Before the gate, which consumes the request and replaces an alias by the usual path.
-    let format = ErrorFormat::of(&request, &app.agents.aliases);
-    let span = observed.span();
-    let answering = async {
-        let (request, rest) = body_drain::take_body(request, &connection);
+    let error_format = ErrorFormat::of(&request, &app.agents.aliases);
+    let span = observation.span();
+    let response_future = async {
+        let (request, unread_body) = body_drain::track_unread_body(request, &connection);
         // The path is a copy: the original address would keep the connection buffer in memory while the request
         // waits.
         let (response, path) = match gate::admit(app, request, connection) {
             Ok(request) => {
                 let path = request.uri().path().to_owned();
-                let Ok(response) = paths.oneshot(request).await;
+                let Ok(response) = routes.oneshot(request).await;
                 (response, Some(path))
             }
-            Err(refused) => (*refused, None),
+            Err(refusal) => (*refusal, None),
         };
-        (body_drain::drain_body(rest, format.render(response)).await, path)
+        (body_drain::drain_body(unread_body, error_format.render(response)).await, path)
     };
-    let (mut response, path) = answering.instrument(span).await;
-    let endpoint = observed.end(app, &method, path.as_deref(), &mut response);
+    let (mut response, path) = response_future.instrument(span).await;
+    let endpoint = observation.end(app, &method, path.as_deref(), &mut response);
     if let Some(spec) = endpoint
         .and_then(MatchedEndpoint::called_agent)
         .filter(|_| !requested_extensions.is_empty())

@@ -24,7 +24,7 @@ pub(super) fn spec(id: &str, endpoint: EndpointConfig) -> AgentSpec {
         access: Access::ReadOnly,
         worker: WorkerFacts::Program(ProgramFacts::default()),
         limits: WorkLimits {
-            capacity: Capacity { running: None, waiting: 0, queue_timeout: day },
+            capacity: Capacity { max_running: None, max_waiting: 0, queue_timeout: day },
             deadlines: Deadlines { start: day, run: day, idle: None, grace: day, answer: day },
             sizes: SizeLimits { input: 1000, output: 1000 },
         },
@@ -33,6 +33,6 @@ pub(super) fn spec(id: &str, endpoint: EndpointConfig) -> AgentSpec {
         budget: Default::default(),
         dedup_window: None,
         override_policy: OverridePolicy::default(),
-        a2a_exposure: endpoint.into(),
+        endpoint_config: endpoint.into(),
     }
 }

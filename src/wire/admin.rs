@@ -158,7 +158,7 @@ pub struct SwitchRejection {
 /// Agent that an administrator has enabled or disabled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Switched")]
-pub struct AgentSwitch {
+pub struct SwitchedAgent {
     /// Id of the agent.
     pub id: String,
     /// True if the agent accepts work now.

@@ -190,7 +190,7 @@ pub struct ServiceStatus {
 pub struct MachineStatus {
     /// Capabilities of the machine at the start of the service.
     #[serde(flatten)]
-    pub rungs: HostCapabilities,
+    pub capabilities: HostCapabilities,
     /// Process ids of the running process holders.
     pub wardens: Vec<u32>,
     /// Memory for output that programs have written and the service has not read yet (`server.output_memory`).
@@ -270,7 +270,7 @@ impl From<&Record> for ExecutionEntry {
             agent: record.agent.to_string(),
             context_id: record.context.0.clone(),
             trigger: record.trigger.kind().to_owned(),
-            state: record.visible_state(),
+            state: record.effective_state(),
             phase: record.state,
             outcome: record.outcome,
             queue: None,

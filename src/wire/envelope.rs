@@ -3,7 +3,7 @@
 //! No version of A2A defines the envelope. This module translates requests and answers, so that the protocol's own
 //! code paths do not contain any of it.
 
-use algonius_a2a::json_object::{ObjectBuilder, ObjectFields, invalid, time};
+use algonius_a2a::json_object::{ObjectBuilder, ObjectFields, format_time, invalid};
 use algonius_a2a::problem;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -57,29 +57,29 @@ impl Envelope {
     /// `invalid-request` for what is not a request in an envelope, `invalid-params` for a field of
     /// the wrong kind.
     pub fn read(body: Value) -> Result<Self, Failure> {
-        let refused = |text: &str| Failure::new(Code::InvalidRequest, text);
+        let invalid_request = |text: &str| Failure::new(Code::InvalidRequest, text);
         let mut fields = ObjectFields::of(body)?;
         // The caller checked this before; here it keeps the function correct for every body.
         if fields.text("protocol")?.as_deref() != Some("a2a") {
-            return Err(refused("`protocol` must be \"a2a\""));
+            return Err(invalid_request("`protocol` must be \"a2a\""));
         }
-        if fields.string("type")?.is_some_and(|kind| kind != "request") {
-            return Err(refused("`type` must be \"request\""));
+        if fields.non_empty_text("type")?.is_some_and(|kind| kind != "request") {
+            return Err(invalid_request("`type` must be \"request\""));
         }
         // Checked and not used: the service's own clock counts.
         fields.time("timestamp")?;
         let mut context = fields.object("context")?.unwrap_or_default();
         let mut payload = fields.required_object("payload")?;
         Ok(Self {
-            id: fields.required("id")?,
-            from: context.string("from")?,
-            to: context.string("to")?,
-            conversation_id: context.string("conversationId")?,
-            message_id: context.string("messageId")?,
+            id: fields.required_text("id")?,
+            from: context.non_empty_text("from")?,
+            to: context.non_empty_text("to")?,
+            conversation_id: context.non_empty_text("conversationId")?,
+            message_id: context.non_empty_text("messageId")?,
             // Envelopes are older than 1.0.
-            version: fields.string("version")?.unwrap_or_else(|| "0.3.0".to_owned()),
-            method: payload.required("method")?,
-            params: payload.value("params").unwrap_or_default(),
+            version: fields.non_empty_text("version")?.unwrap_or_else(|| "0.3.0".to_owned()),
+            method: payload.required_text("method")?,
+            params: payload.take_value("params").unwrap_or_default(),
         })
     }
 
@@ -95,7 +95,7 @@ impl Envelope {
     /// `method-unknown`, or `invalid-params`, naming the field.
     pub fn call(&self) -> Result<EnvelopeCall, Failure> {
         match self.method.as_str() {
-            "execute-agent" => self.send().map(Box::new).map(EnvelopeCall::Execute),
+            "execute-agent" => self.send_request().map(Box::new).map(EnvelopeCall::Execute),
             "status" => Ok(EnvelopeCall::Status),
             "list-capabilities" => Ok(EnvelopeCall::Capabilities),
             _ => Err(Failure::new(Code::MethodUnknown, "there is no such method in the envelope")),
@@ -104,9 +104,9 @@ impl Envelope {
 
     /// Reads `execute-agent`: `input` is a text or an object, `parameters` are the values for the templates, and
     /// `wait = false` requests an immediate answer.
-    fn send(&self) -> Result<SendRequest, Failure> {
+    fn send_request(&self) -> Result<SendRequest, Failure> {
         let mut params = ObjectFields::of(self.params.clone())?;
-        let content = match params.value("input").or_else(|| params.value("message")) {
+        let content = match params.take_value("input").or_else(|| params.take_value("message")) {
             Some(Value::String(text)) => PartContent::Text(text),
             Some(data @ Value::Object(_)) => PartContent::Data(data),
             _ => return Err(invalid("`payload.params.input` must be a text or an object")),
@@ -116,20 +116,20 @@ impl Envelope {
         if !parameters.is_empty() {
             metadata.insert(PARAMETERS_EXTENSION.to_owned(), parameters.into());
         }
-        let waits = params.boolean("wait")?.unwrap_or(true);
+        let is_blocking = params.boolean("wait")?.unwrap_or(true);
         Ok(SendRequest {
             message: Message {
                 // A repeated envelope has the same id, so it finds the same execution.
                 message_id: self.message_id.clone().unwrap_or_else(|| self.id.clone()),
                 context_id: self.conversation_id.clone(),
-                task_id: params.string("taskId")?,
+                task_id: params.non_empty_text("taskId")?,
                 role: Role::User,
                 parts: vec![A2aPart::of(content)],
                 metadata,
                 extensions: Vec::new(),
                 reference_task_ids: Vec::new(),
             },
-            wait: if waits { SendMode::Blocking } else { SendMode::NonBlocking },
+            send_mode: if is_blocking { SendMode::Blocking } else { SendMode::NonBlocking },
             history: HistoryLength::All,
             accepted_output_modes: Vec::new(),
             push: None,
@@ -144,17 +144,22 @@ impl Envelope {
         // A new conversation gets its id from the service, and the client must be able to continue it.
         let result_context = result.get("contextId").and_then(Value::as_str).map(str::to_owned);
         let conversation = self.conversation_id.clone().or(result_context);
-        self.answer("response", (id, at), conversation, ObjectBuilder::of("result", result))
+        self.write_response("response", (id, at), conversation, ObjectBuilder::of("result", result))
     }
 
     /// Writes the answer of a failed request.
     #[must_use]
     pub fn error(&self, id: &str, at: DateTime<Utc>, failure: &Failure) -> Value {
         let conversation = self.conversation_id.clone();
-        self.answer("error", (id, at), conversation, ObjectBuilder::of("error", error(failure)))
+        self.write_response(
+            "error",
+            (id, at),
+            conversation,
+            ObjectBuilder::of("error", error(failure)),
+        )
     }
 
-    fn answer(
+    fn write_response(
         &self,
         kind: &str,
         (id, at): (&str, DateTime<Utc>),
@@ -163,15 +168,15 @@ impl Envelope {
     ) -> Value {
         let context = ObjectBuilder::default()
             // The answer goes back, so sender and receiver are exchanged.
-            .some("from", self.to.clone())
-            .some("to", self.from.clone())
-            .some("conversation_id", conversation)
-            .some("message_id", self.message_id.clone());
+            .with_optional("from", self.to.clone())
+            .with_optional("to", self.from.clone())
+            .with_optional("conversation_id", conversation)
+            .with_optional("message_id", self.message_id.clone());
         ObjectBuilder::of("protocol", "a2a")
             .with("version", self.version.as_str())
             .with("id", id)
             .with("type", kind)
-            .with("timestamp", time(at))
+            .with("timestamp", format_time(at))
             .with("in_response_to", self.id.as_str())
             .with("context", context)
             .with("payload", payload.with("method", self.method.as_str()))
@@ -187,7 +192,7 @@ pub fn unreadable_response(id: &str, at: DateTime<Utc>, failure: &Failure) -> Va
         .with("version", "0.3.0")
         .with("id", id)
         .with("type", "error")
-        .with("timestamp", time(at))
+        .with("timestamp", format_time(at))
         .with("payload", ObjectBuilder::of("error", error(failure)))
         .into()
 }
@@ -195,7 +200,7 @@ pub fn unreadable_response(id: &str, at: DateTime<Utc>, failure: &Failure) -> Va
 fn error(failure: &Failure) -> ObjectBuilder {
     ObjectBuilder::of("code", problem::wire_codes(failure.code).jsonrpc)
         .with("message", failure.message.as_str())
-        .with("data", problem::details(failure))
+        .with("data", problem::error_details(failure))
 }
 
 #[cfg(test)]
@@ -242,7 +247,7 @@ mod tests {
         })
     }
 
-    fn called(payload: &Value) -> Result<EnvelopeCall, Failure> {
+    fn read_call(payload: &Value) -> Result<EnvelopeCall, Failure> {
         assert!(is_envelope(&body(payload)));
         Envelope::read(body(payload))?.call()
     }
@@ -250,14 +255,17 @@ mod tests {
     #[test]
     fn an_execute_call_in_an_envelope_becomes_a_message() {
         let params = json!({"input": "x", "parameters": {"a": 1}});
-        let call = called(&json!({"method": "execute-agent", "params": params}));
+        let call = read_call(&json!({"method": "execute-agent", "params": params}));
         let Ok(EnvelopeCall::Execute(send)) = call else { panic!("{call:?}") };
-        let SendRequest { message, wait, .. } = *send;
+        let SendRequest { message, send_mode: wait, .. } = *send;
         assert_eq!((message.message_id.as_str(), message.context_id.as_deref()), ("m", Some("c")));
         assert_eq!((message.parts, wait), (vec![A2aPart::text("x")], SendMode::Blocking));
         assert_eq!(message.metadata[PARAMETERS_EXTENSION], json!({"a": 1}));
-        assert_eq!(called(&json!({"method": "status"})), Ok(EnvelopeCall::Status));
-        assert_eq!(called(&json!({"method": "list-capabilities"})), Ok(EnvelopeCall::Capabilities));
+        assert_eq!(read_call(&json!({"method": "status"})), Ok(EnvelopeCall::Status));
+        assert_eq!(
+            read_call(&json!({"method": "list-capabilities"})),
+            Ok(EnvelopeCall::Capabilities)
+        );
     }
 
     #[test]
@@ -283,8 +291,9 @@ mod tests {
 
     #[test]
     fn invalid_envelopes_are_refused_by_their_reason() {
-        let code = |body| Envelope::read(body).and_then(|read| read.call()).map_err(|no| no.code);
-        for (body, refused) in [
+        let error_code =
+            |body| Envelope::read(body).and_then(|read| read.call()).map_err(|no| no.code);
+        for (body, expected) in [
             (json!({}), Code::InvalidRequest),
             (json!([]), Code::InvalidParams),
             (json!({"protocol": "a2a", "type": "stream"}), Code::InvalidRequest),
@@ -294,7 +303,7 @@ mod tests {
             (body(&json!({"method": "execute-agent"})), Code::InvalidParams),
             (body(&json!({"method": "execute-agent", "params": []})), Code::InvalidParams),
         ] {
-            assert_eq!(code(body.clone()), Err(refused), "{body}");
+            assert_eq!(error_code(body.clone()), Err(expected), "{body}");
         }
     }
 }

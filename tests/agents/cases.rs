@@ -18,24 +18,24 @@ pub(crate) type AgentCase = fn(&AgentFixture<'_>);
 
 /// Cases by name, in their order.
 pub(crate) const CASES: &[(&str, AgentCase)] = &[
-    ("version", version),
+    ("version", program_version),
     ("three commands", three_commands),
-    ("a tool", a_tool),
+    ("a tool", tool_call),
     ("permission denied", permission_denied),
-    ("401", unauthorised),
-    ("429", limited),
-    ("429 then success", deferred),
-    ("500 then success", recovered),
-    ("dropped stream", dropped),
-    ("cut answer", cut),
-    ("streamed", streamed),
-    ("hang", hang),
-    ("cancel", cancel),
-    ("2 MB", large),
+    ("401", refused_key),
+    ("429", exhausted_quota),
+    ("429 then success", quota_deferral),
+    ("500 then success", recovery_after_error),
+    ("dropped stream", dropped_stream),
+    ("cut answer", truncated_stream),
+    ("streamed", streamed_answer),
+    ("hang", hanging_model),
+    ("cancel", cancellation),
+    ("2 MB", large_answer),
     (TEN_AT_ONCE, ten_at_once),
     ("secret prompt", secret_prompt),
-    ("usage", usage),
-    ("session", session),
+    ("usage", reported_usage),
+    ("session", resumed_session),
 ];
 
 /// Case with the greatest memory usage.
@@ -47,9 +47,9 @@ const QUOTA_PROMPT: &str = "too much";
 const QUOTA_DIRECTIVE: &str = "status=429 retry_after=1 reset=1";
 
 /// Case: the version is the installed one, and one that its preset was tested with.
-fn version(fixture: &AgentFixture<'_>) {
+fn program_version(fixture: &AgentFixture<'_>) {
     for id in [AGENT, SHORT_IDLE_AGENT, DEFERRING_AGENT, PRESET_AGENT] {
-        let program = fixture.client.program(id);
+        let program = fixture.client.wait_for_program(id);
         assert_eq!(program["version"], fixture.agent.package.version(), "{program}");
         assert!(program["warning"].is_null(), "{program}");
     }
@@ -64,47 +64,47 @@ fn three_commands(fixture: &AgentFixture<'_>) {
         let task = fixture.client.send(AGENT, text);
         fixture.assert_completed(&task, &format!("ECHO: {text}"));
     }
-    fixture.row("short answer", &format!("{:.1} s", started_at.elapsed().as_secs_f64() / 3.0));
+    fixture.add_row("short answer", &format!("{:.1} s", started_at.elapsed().as_secs_f64() / 3.0));
 }
 
 /// Case: a tool reads a file of the working directory, and the model receives its contents.
-fn a_tool(fixture: &AgentFixture<'_>) {
-    let tool = fixture.agent.reads.expect("an agent with tools");
-    let prompt = format!("read it {}", fixture.directive(tool));
+fn tool_call(fixture: &AgentFixture<'_>) {
+    let tool = fixture.agent.read_call.expect("an agent with tools");
+    let prompt = format!("read it {}", fixture.tool_directive(tool));
     fixture.assert_completed(&fixture.client.send(AGENT, &prompt), "a note for the test");
 }
 
 /// Case: the agent does not do what it may not, however the model requests it.
 fn permission_denied(fixture: &AgentFixture<'_>) {
-    let tool = fixture.agent.writes.expect("an agent with tools");
-    let task = fixture.client.send(AGENT, &format!("write it {}", fixture.directive(tool)));
-    assert!(!fixture.work.join("denied.txt").exists(), "it wrote what it may not: {task}");
+    let tool = fixture.agent.write_call.expect("an agent with tools");
+    let task = fixture.client.send(AGENT, &format!("write it {}", fixture.tool_directive(tool)));
+    assert!(!fixture.work_folder.join("denied.txt").exists(), "it wrote what it may not: {task}");
     fixture.assert_ended(&task, fixture.agent.when_denied);
-    let is_warned = fixture.events_of_kind(&task, "warning").iter().any(|event| {
+    let reports_denial = fixture.events_of_kind(&task, "warning").iter().any(|event| {
         event["message"]
             .as_str()
             .is_some_and(|message| message.starts_with("it answered, but was not"))
     });
-    assert_eq!(is_warned, fixture.agent.is_warned, "{}", fixture.client.execution(&task));
+    assert_eq!(reports_denial, fixture.agent.reports_denial, "{}", fixture.client.execution(&task));
 }
 
 /// Case: a refused key is reported at once, without another attempt.
-fn unauthorised(fixture: &AgentFixture<'_>) {
+fn refused_key(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(AGENT, "not for you [[mock status=401]]");
     fixture.assert_ended(&task, fixture.agent.when_unauthorised);
-    assert_eq!(fixture.attempts(&task), 1, "{task}");
+    assert_eq!(fixture.attempt_count(&task), 1, "{task}");
 }
 
 /// Case: an exhausted quota is not retried if no deferral is permitted.
-fn limited(fixture: &AgentFixture<'_>) {
+fn exhausted_quota(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(AGENT, &format!("{QUOTA_PROMPT} [[mock {QUOTA_DIRECTIVE}]]"));
     fixture.assert_ended(&task, fixture.agent.when_limited);
-    assert_eq!(fixture.attempts(&task), 1, "{task}");
+    assert_eq!(fixture.attempt_count(&task), 1, "{task}");
 }
 
 /// Case: with deferral permitted, the execution continues after the quota is renewed. The quota is exhausted for as
 /// many requests as the agent sent before.
-fn deferred(fixture: &AgentFixture<'_>) {
+fn quota_deferral(fixture: &AgentFixture<'_>) {
     let times = fixture.model.requests_containing(QUOTA_PROMPT).len();
     let task = fixture
         .client
@@ -116,37 +116,37 @@ fn deferred(fixture: &AgentFixture<'_>) {
         "{}",
         fixture.client.execution(&task)
     );
-    assert_eq!(fixture.attempts(&task), 2, "{task}");
+    assert_eq!(fixture.attempt_count(&task), 2, "{task}");
 }
 
 /// Case: a transient failure is overcome, by the agent itself or by another attempt.
-fn recovered(fixture: &AgentFixture<'_>) {
+fn recovery_after_error(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(AGENT, "try again [[mock status=500 times=1]]");
     fixture.assert_completed(&task, "ECHO: try again");
     assert!(fixture.model.requests_containing("try again").len() > 1, "nobody tried again");
 }
 
 /// Case: the connection breaks in the middle of every answer.
-fn dropped(fixture: &AgentFixture<'_>) {
+fn dropped_stream(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(AGENT, "some words that will be broken off [[mock drop]]");
     fixture.assert_ended(&task, fixture.agent.when_dropped);
 }
 
 /// Case: the stream of every answer ends in the middle without an error. Half an answer is never a success, and the
 /// number of requests is bounded.
-fn cut(fixture: &AgentFixture<'_>) {
+fn truncated_stream(fixture: &AgentFixture<'_>) {
     let prompt = "words that will be cut off, so that nobody takes them for all [[mock cut]]";
     let task = fixture.client.send(AGENT, prompt);
     let (state, code) = outcome(&task);
     assert_eq!(state, "failed", "{task}");
     let requests = fixture.model.requests_containing("words that will be cut off").len();
     assert!(requests <= MAX_REQUESTS, "{requests} requests");
-    fixture.row("cut answer", &format!("`{code}` after {requests} calls of the model"));
+    fixture.add_row("cut answer", &format!("`{code}` after {requests} calls of the model"));
 }
 
 /// Case: a follower has the start of the answer long before the model has written its end, and the pieces together are
 /// the answer.
-fn streamed(fixture: &AgentFixture<'_>) {
+fn streamed_answer(fixture: &AgentFixture<'_>) {
     let text = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
     let events =
         fixture.client.follow(AGENT, &format!("[[mock text=\"{text}\" piece=6 drip=0.25]]"));
@@ -156,13 +156,13 @@ fn streamed(fixture: &AgentFixture<'_>) {
         events.iter().filter(|(_, event)| event["kind"] == "artifact-update").collect();
     // Some programs write lines of their own before the model's first text.
     let (mut streamed_text, mut first) = (String::new(), None);
-    for (at, piece) in &pieces {
+    for (elapsed, piece) in &pieces {
         if piece["append"] != true {
             streamed_text.clear();
         }
         streamed_text +=
             piece.pointer("/artifact/parts/0/text").and_then(Value::as_str).unwrap_or("");
-        first = first.or_else(|| streamed_text.contains("one two").then_some(*at));
+        first = first.or_else(|| streamed_text.contains("one two").then_some(*elapsed));
     }
     let id = last["taskId"].as_str().expect("a task");
     let task = fixture.client.task(AGENT, id);
@@ -170,33 +170,33 @@ fn streamed(fixture: &AgentFixture<'_>) {
     fixture.assert_completed(&task, text);
     // The model writes 14 pieces, with a quarter of a second after each. Some programs work for a second after their
     // answer.
-    let before = end.saturating_sub(first.expect("the beginning of the answer"));
-    let is_streamed = pieces.len() > 3 && before > Duration::from_secs(2);
-    assert_eq!(is_streamed, fixture.agent.is_streamed, "{} pieces, {before:?}", pieces.len());
-    fixture.row("stream", if is_streamed { "while the model writes" } else { "at the end" });
+    let lead_time = end.saturating_sub(first.expect("the beginning of the answer"));
+    let is_streamed = pieces.len() > 3 && lead_time > Duration::from_secs(2);
+    assert_eq!(is_streamed, fixture.agent.is_streamed, "{} pieces, {lead_time:?}", pieces.len());
+    fixture.add_row("stream", if is_streamed { "while the model writes" } else { "at the end" });
 }
 
 /// Case: a silent program is ended.
-fn hang(fixture: &AgentFixture<'_>) {
+fn hanging_model(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(SHORT_IDLE_AGENT, "are you there? [[mock hang]]");
     assert_eq!(outcome(&task).1, "idle-timeout", "{task}");
 }
 
 /// Case: a program that is cancelled while the model thinks is gone when the caller gets the answer.
-fn cancel(fixture: &AgentFixture<'_>) {
-    let id = fixture.client.begin(AGENT, "call this off [[mock hang]]");
-    fixture.model.wait_for("call this off");
+fn cancellation(fixture: &AgentFixture<'_>) {
+    let id = fixture.client.start_task(AGENT, "call this off [[mock hang]]");
+    fixture.model.wait_for_request("call this off");
     let started_at = Instant::now();
     let task = fixture.client.cancel(AGENT, &id);
     assert_eq!(outcome(&task).0, "canceled", "{task}");
-    fixture.row(
+    fixture.add_row(
         "cancel",
         &format!("after {} ms, no process is left", started_at.elapsed().as_millis()),
     );
 }
 
 /// Case: an answer of two million bytes arrives whole.
-fn large(fixture: &AgentFixture<'_>) {
+fn large_answer(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(AGENT, "at length [[mock size=2000000]]");
     assert_eq!(outcome(&task).0, "completed", "{:?}", outcome(&task));
     let answer = answer(&task);
@@ -211,28 +211,28 @@ fn ten_at_once(fixture: &AgentFixture<'_>) {
     const TOGETHER_DIRECTIVE: &str = "[[mock together=11]]";
     let started_at = Instant::now();
     fixture.assert_completed(&fixture.client.send(AGENT, "one alone"), "ECHO: one alone");
-    let alone = started_at.elapsed();
+    let single_duration = started_at.elapsed();
     let texts: Vec<_> = (0..10).map(|number| format!("number {number} of ten")).collect();
     let (client, started_at) = (&fixture.client, Instant::now());
-    let (memory, tasks) = thread::scope(|scope| {
+    let (memory_bytes, tasks) = thread::scope(|scope| {
         let send = |text| client.send(AGENT, &format!("{text} {TOGETHER_DIRECTIVE}"));
-        let sends: Vec<_> = texts.iter().map(|text| scope.spawn(move || send(text))).collect();
-        texts.iter().for_each(|text| fixture.model.wait_for(text));
-        let memory = fixture.memory();
+        let senders: Vec<_> = texts.iter().map(|text| scope.spawn(move || send(text))).collect();
+        texts.iter().for_each(|text| fixture.model.wait_for_request(text));
+        let memory_bytes = fixture.memory_bytes();
         fixture.model.send_prompt(&format!("the eleventh {TOGETHER_DIRECTIVE}"));
-        let tasks = sends.into_iter().map(|send| send.join().expect("a task"));
-        (memory, tasks.collect::<Vec<_>>())
+        let tasks = senders.into_iter().map(|sender| sender.join().expect("a task"));
+        (memory_bytes, tasks.collect::<Vec<_>>())
     });
-    let together = started_at.elapsed();
+    let concurrent_duration = started_at.elapsed();
     for (task, text) in tasks.iter().zip(&texts) {
         fixture.assert_completed(task, &format!("ECHO: {text}"));
     }
-    assert!(memory < fixture.agent.ten_runs_bytes, "they take {memory} bytes");
-    fixture.note(format!(
+    assert!(memory_bytes < fixture.agent.ten_runs_bytes, "they take {memory_bytes} bytes");
+    fixture.add_note(format!(
         "in {:.1} s and {} MB, where one takes {:.1} s; {} processors",
-        together.as_secs_f64(),
-        memory / 1_000_000,
-        alone.as_secs_f64(),
+        concurrent_duration.as_secs_f64(),
+        memory_bytes / 1_000_000,
+        single_duration.as_secs_f64(),
         thread::available_parallelism().map_or(1, usize::from),
     ));
 }
@@ -246,19 +246,22 @@ fn secret_prompt(fixture: &AgentFixture<'_>) {
 }
 
 /// Case: the reported usage matches the model's numbers.
-fn usage(fixture: &AgentFixture<'_>) {
+fn reported_usage(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(AGENT, "count this [[mock usage=1000,50]]");
     let execution = fixture.client.execution(&task);
-    let used = execution.pointer("/attempts/0/used").unwrap_or(&Value::Null);
-    let counted = [&used["input_tokens"], &used["output_tokens"]].map(Value::as_u64);
+    let usage = execution.pointer("/attempts/0/used").unwrap_or(&Value::Null);
+    let reported_tokens = [&usage["input_tokens"], &usage["output_tokens"]].map(Value::as_u64);
     let expected = [Some(1000), Some(50)];
     match fixture.agent.usage_accuracy {
-        UsageAccuracy::Exact => assert_eq!(counted, expected, "{execution}"),
+        UsageAccuracy::Exact => assert_eq!(reported_tokens, expected, "{execution}"),
         UsageAccuracy::AtLeast => {
-            assert!(counted[0] > expected[0] && counted[1] > expected[1], "{execution}");
+            assert!(
+                reported_tokens[0] > expected[0] && reported_tokens[1] > expected[1],
+                "{execution}"
+            );
         }
     }
-    fixture.row(
+    fixture.add_row(
         "tokens",
         match fixture.agent.usage_accuracy {
             UsageAccuracy::Exact => "as the model counts them",
@@ -269,15 +272,15 @@ fn usage(fixture: &AgentFixture<'_>) {
 
 /// Case: a second message of the same conversation resumes the agent's own session: the model receives the first one
 /// too.
-fn session(fixture: &AgentFixture<'_>) {
+fn resumed_session(fixture: &AgentFixture<'_>) {
     let first = fixture.client.send(AGENT, "the first turn");
     let context = first["contextId"].as_str().expect("a task has a context");
-    let second = fixture.client.send_in(AGENT, "the second turn", context);
+    let second = fixture.client.send_in_context(AGENT, "the second turn", context);
     fixture.assert_completed(&second, "ECHO: the second turn");
     let requests = fixture.model.requests_containing("the second turn");
     let turns = requests.last().and_then(|line| line["turns"].as_u64());
     assert!(turns >= Some(2), "the agent began anew: {requests:?}");
-    fixture.row("session", "the second turn knows the first");
+    fixture.add_row("session", "the second turn knows the first");
 }
 
 impl AgentFixture<'_> {
@@ -310,14 +313,14 @@ impl AgentFixture<'_> {
         event_data.filter(|data| data["kind"] == kind).cloned().collect()
     }
 
-    pub(crate) fn attempts(&self, task: &Value) -> usize {
+    pub(crate) fn attempt_count(&self, task: &Value) -> usize {
         let execution = self.client.execution(task);
         execution["attempts"].as_array().unwrap_or_else(|| panic!("{execution}")).len()
     }
 
     /// Returns a directive to call this tool, in the working directory.
-    fn directive(&self, (name, arguments): (&str, &str)) -> String {
-        let arguments = arguments.replace("WORK", &self.work.display().to_string());
+    fn tool_directive(&self, (name, arguments): (&str, &str)) -> String {
+        let arguments = arguments.replace("WORK", &self.work_folder.display().to_string());
         format!("[[mock tool={name} args={arguments}]]")
     }
 }

@@ -22,19 +22,19 @@ pub(crate) struct AgentClient {
 impl AgentClient {
     /// Sends a text and waits for the end; returns the task.
     pub(crate) fn send(&self, agent: &str, text: &str) -> Value {
-        self.call(agent, "message/send", &message(text, true))
+        self.call(agent, "message/send", &send_params(text, true))
     }
 
     /// Sends a text in an existing conversation, and waits for the end.
-    pub(crate) fn send_in(&self, agent: &str, text: &str, context: &str) -> Value {
-        let mut params = message(text, true);
+    pub(crate) fn send_in_context(&self, agent: &str, text: &str, context: &str) -> Value {
+        let mut params = send_params(text, true);
         params["message"]["contextId"] = json!(context);
         self.call(agent, "message/send", &params)
     }
 
     /// Sends a text and follows its task to the end: returns each event with its time after the request.
     pub(crate) fn follow(&self, agent: &str, text: &str) -> Vec<(Duration, Value)> {
-        let params = message(text, true);
+        let params = send_params(text, true);
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": params});
         let (body, token) = (body.to_string(), &self.token);
         let mut stream = TcpStream::connect(&self.address).expect("a connection");
@@ -59,8 +59,8 @@ impl AgentClient {
     }
 
     /// Sends a text without waiting; returns the id of the task.
-    pub(crate) fn begin(&self, agent: &str, text: &str) -> String {
-        let task = self.call(agent, "message/send", &message(text, false));
+    pub(crate) fn start_task(&self, agent: &str, text: &str) -> String {
+        let task = self.call(agent, "message/send", &send_params(text, false));
         task["id"].as_str().expect("a task has an id").to_owned()
     }
 
@@ -91,7 +91,7 @@ impl AgentClient {
         clippy::disallowed_methods,
         reason = "an execution that is deferred has no stream to follow"
     )]
-    pub(crate) fn event(&self, id: &str, kind: &str) -> Value {
+    pub(crate) fn wait_for_event(&self, id: &str, kind: &str) -> Value {
         for _ in 0..DEADLINE.as_millis() / POLL_INTERVAL.as_millis() {
             let execution = self.execution(&json!({"id": id}));
             let events = execution["events"].as_array().unwrap_or_else(|| panic!("{execution}"));
@@ -106,7 +106,7 @@ impl AgentClient {
 
     /// Waits for the version of an agent's program, and returns the facts about the program.
     #[expect(clippy::disallowed_methods, reason = "nobody tells when a program was asked")]
-    pub(crate) fn program(&self, agent: &str) -> Value {
+    pub(crate) fn wait_for_program(&self, agent: &str) -> Value {
         for _ in 0..DEADLINE.as_millis() / POLL_INTERVAL.as_millis() {
             let status: Value =
                 serde_json::from_str(&self.request("GET", "/status", "")).expect("a status");
@@ -133,10 +133,10 @@ impl AgentClient {
         document["result"].take()
     }
 
-    fn request(&self, verb: &str, path: &str, body: &str) -> String {
-        let lines =
+    fn request(&self, method: &str, path: &str, body: &str) -> String {
+        let headers =
             format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", self.token);
-        exchange(&self.address, &format!("{verb} {path}"), &lines, body)
+        exchange(&self.address, &format!("{method} {path}"), &headers, body)
     }
 }
 
@@ -156,7 +156,7 @@ pub(crate) fn exchange(address: &str, line: &str, headers: &str, body: &str) -> 
 }
 
 /// Returns the parameters of `message/send`.
-fn message(text: &str, is_blocking: bool) -> Value {
+fn send_params(text: &str, is_blocking: bool) -> Value {
     let id = uuid::Uuid::new_v4().to_string();
     let parts = json!([{"kind": "text", "text": text}]);
     json!({

@@ -34,15 +34,15 @@ pub(crate) const DEFERRING_AGENT: &str = "patient";
 pub(crate) const PRESET_AGENT: &str = "as-preset";
 
 /// Settings of all agents. Without them, one refused credential would block the others.
-const SHARED: &str = "working_dir = 'HERE/work'\nquota.breaker = false\n";
+const SHARED_SETTINGS: &str = "working_dir = 'HERE/work'\nquota.breaker = false\n";
 
 /// Retry settings of the agents that differ from their preset.
-const RETRY: &str = "retry = { max = 1, base = 0.2 }";
+const RETRY_SETTINGS: &str = "retry = { max = 1, base = 0.2 }";
 
 /// Folder of the service's accepted data, which contains prompts with their secrets redacted.
-const DATA: &str = "data";
+const DATA_FOLDER: &str = "data";
 /// Folder in which agents may store anything.
-const HOMES: &str = "data/homes";
+const HOMES_FOLDER: &str = "data/homes";
 
 /// Agent in its namespace.
 pub(crate) struct AgentFixture<'a> {
@@ -50,7 +50,7 @@ pub(crate) struct AgentFixture<'a> {
     pub(crate) client: AgentClient,
     pub(crate) model: FakeModel,
     /// Working directory of the agent.
-    pub(crate) work: PathBuf,
+    pub(crate) work_folder: PathBuf,
     /// Mark in every environment, and in no other text.
     mark: String,
     /// Additional finding of a case.
@@ -62,39 +62,41 @@ pub(crate) struct AgentFixture<'a> {
 /// Runs every case with an agent, and reports.
 pub(crate) fn run_cases(agent: &TestedAgent) {
     network_namespace::assert_no_route();
-    let refused_before = network_namespace::refused_connections();
+    let refused_before = network_namespace::refused_connection_count();
     let run_folder =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("agents-run-{}", agent.name));
     _ = fs::remove_dir_all(&run_folder); // The folder may be left over from an earlier run.
-    let work = run_folder.join("work");
-    write(&work.join("notes.txt"), "a note for the test\n");
+    let work_folder = run_folder.join("work");
+    write_private(&work_folder.join("notes.txt"), "a note for the test\n");
     let (key, mark) = (unique_word("key"), unique_word("mark"));
-    let secret = run_folder.join("key");
-    write(&secret, &key);
+    let key_file = run_folder.join("key");
+    write_private(&key_file, &key);
     let model = FakeModel::start(&key);
     let service =
         Service::start(&configuration(agent, &run_folder, &mark), &unique_word("stranger"));
     let address = service.url().trim_start_matches("http://").trim_end_matches('/').to_owned();
     let client = AgentClient { address, token: service.token().to_owned() };
     let (note, rows) = (RefCell::default(), RefCell::default());
-    let fixture = AgentFixture { agent, client, model, work, mark, note, rows };
-    let results = fixture.cases(&service);
-    let names = fixture.model.names();
+    let fixture = AgentFixture { agent, client, model, work_folder, mark, note, rows };
+    let results = fixture.run_all_cases(&service);
+    let names = fixture.model.looked_up_names();
     let folders = [Path::new("/tmp"), &run_folder];
-    let leftovers = leftover_files::files_containing(&folders, &[Path::new(HOMES), &secret], &key);
+    let leftovers =
+        leftover_files::files_containing(&folders, &[Path::new(HOMES_FOLDER), &key_file], &key);
     assert!(leftovers.is_empty(), "the key was left in {leftovers:?}");
-    let leftovers = leftover_files::files_containing(&folders, &[Path::new(DATA)], SECRET_WORD);
+    let leftovers =
+        leftover_files::files_containing(&folders, &[Path::new(DATA_FOLDER)], SECRET_WORD);
     assert!(leftovers.is_empty(), "a prompt was left in {leftovers:?}");
     assert!(service.stop().success(), "the service did not end well");
-    let refused_connections = network_namespace::refused_connections() - refused_before;
+    let refused_connections = network_namespace::refused_connection_count() - refused_before;
     network_namespace::report(&format!(
         "{} ({}):\n  {}\n  refused connections to other addresses: {refused_connections}; names looked up: {names:?}\n",
         agent.name,
         agent.package.specifier(),
         results.join("\n  "),
     ));
-    let failed = results.iter().filter(|line| line.contains(FAILED)).count();
-    assert_eq!(failed, 0, "{}", results.join("\n"));
+    let failed_count = results.iter().filter(|line| line.contains(FAILED)).count();
+    assert_eq!(failed_count, 0, "{}", results.join("\n"));
     measurements::store_rows(agent, fixture.rows.take());
 }
 
@@ -105,7 +107,7 @@ const FAILED: &str = "FAILED";
 pub(crate) const SECRET_WORD: &str = "xylophonist-in-the-rafters";
 
 impl AgentFixture<'_> {
-    fn cases(&self, service: &Service) -> Vec<String> {
+    fn run_all_cases(&self, service: &Service) -> Vec<String> {
         let mut results = Vec::new();
         for (name, case) in CASES.iter().chain(LIMIT_CASES) {
             if let Some(reason) = self.skip_reason(name) {
@@ -114,12 +116,12 @@ impl AgentFixture<'_> {
             }
             let started_at = Instant::now();
             // The other cases show more about the changes of an agent's release.
-            let ended = catch_unwind(AssertUnwindSafe(|| {
+            let result = catch_unwind(AssertUnwindSafe(|| {
                 let _failure_report = FailureReport { name, service };
                 case(self);
                 self.assert_no_process_left(name);
             }));
-            let status = if ended.is_ok() { "ok" } else { FAILED };
+            let status = if result.is_ok() { "ok" } else { FAILED };
             let (seconds, note) = (started_at.elapsed().as_secs_f64(), self.note.take());
             results.push(format!("{name}: {status}, {seconds:.1} s{note}"));
         }
@@ -138,7 +140,7 @@ impl AgentFixture<'_> {
     }
 
     /// Returns the memory of all processes of the fixture in bytes.
-    pub(crate) fn memory(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self) -> u64 {
         marked_processes(&self.mark)
             .into_iter()
             .map(|(pid, _)| processes::proportional_bytes(pid))
@@ -146,12 +148,12 @@ impl AgentFixture<'_> {
     }
 
     /// Adds a note to the report of the present case.
-    pub(crate) fn note(&self, text: String) {
+    pub(crate) fn add_note(&self, text: String) {
         self.note.replace(format!(", {text}"));
     }
 
     /// Adds a row with this name to the page of the agent.
-    pub(crate) fn row(&self, name: &str, text: &str) {
+    pub(crate) fn add_row(&self, name: &str, text: &str) {
         self.rows.borrow_mut().insert(name.to_owned(), text.to_owned());
     }
 
@@ -185,28 +187,33 @@ impl Drop for FailureReport<'_> {
 
 /// Returns the configuration: the agent as it is, with a short idle limit, and with deferral for quotas.
 fn configuration(agent: &TestedAgent, run_folder: &Path, mark: &str) -> String {
-    let program = Path::new(&network_namespace::folder()).join(agent.program).display().to_string();
+    let program =
+        Path::new(&network_namespace::agent_folder()).join(agent.program).display().to_string();
     let common = format!(
-        "command = '{program}'\nenv.{MARK_VARIABLE} = \"{mark}\"\n{SHARED}{}",
+        "command = '{program}'\nenv.{MARK_VARIABLE} = \"{mark}\"\n{SHARED_SETTINGS}{}",
         agent.settings
     );
-    let short_idle_settings =
-        format!("idle_timeout = {}\nquota.max_wait = 0\n{RETRY}", agent.idle_limit);
-    let (default_settings, deferring_settings) =
-        (format!("quota.max_wait = 0\n{RETRY}"), format!("quota.first_wait = 1\n{RETRY}"));
-    let kinds = [
+    let short_idle_settings = format!(
+        "idle_timeout = {}\nquota.max_wait = 0\n{RETRY_SETTINGS}",
+        agent.idle_limit_seconds
+    );
+    let (default_settings, deferring_settings) = (
+        format!("quota.max_wait = 0\n{RETRY_SETTINGS}"),
+        format!("quota.first_wait = 1\n{RETRY_SETTINGS}"),
+    );
+    let variants = [
         (AGENT, default_settings.as_str()),
         (SHORT_IDLE_AGENT, short_idle_settings.as_str()),
         (DEFERRING_AGENT, deferring_settings.as_str()),
         (PRESET_AGENT, ""),
     ];
-    let agents = kinds.map(|(id, settings)| format!("[agents.{id}]\n{settings}\n{common}\n"));
+    let agents = variants.map(|(id, settings)| format!("[agents.{id}]\n{settings}\n{common}\n"));
     let text = format!("{SERVER_SETTINGS}{}", agents.concat());
     text.replace("ADDRESS", ADDRESS).replace("HERE", &run_folder.display().to_string())
 }
 
 /// Writes a file that only its owner can read, and creates its folder if necessary.
-fn write(file: &Path, text: &str) {
+fn write_private(file: &Path, text: &str) {
     fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
     fs::write(file, text).expect("a file");
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("a file of our own");

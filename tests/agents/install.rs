@@ -5,28 +5,28 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::agents::{Package, TestedAgent};
-use crate::registry::{NPM, PIP, install};
+use crate::registry::{NPM_OPTIONS, PIP_OPTIONS, run_install_step};
 
 /// Node version that several agents require; on an older one npm silently installs older releases of them.
 const NODE_VERSION: &str = "22";
 
 /// Folders of an agent and of its runtime.
 pub(crate) struct InstallFolders {
-    pub(crate) agent: PathBuf,
+    pub(crate) agent_folder: PathBuf,
     /// Folder that is prepended to the search path.
-    pub(crate) programs: PathBuf,
+    pub(crate) programs_folder: PathBuf,
 }
 
 /// Returns the reason why an agent cannot be installed here, if there is one.
 pub(crate) fn missing_requirement(agent: &TestedAgent) -> Option<String> {
     let version_output = |program: &str| Command::new(program).arg("--version").output();
-    let needed: &[&str] = match agent.package {
+    let required_programs: &[&str] = match agent.package {
         Package::Npm(_) => &["node", "npm"],
         Package::Pip(_) => &["python3"],
     };
     let is_missing =
         |program: &&&str| !version_output(program).is_ok_and(|output| output.status.success());
-    needed.iter().find(is_missing).map(|program| format!("{program} is not installed"))
+    required_programs.iter().find(is_missing).map(|program| format!("{program} is not installed"))
 }
 
 /// Returns the folders of an agent, which are created if they are missing or of another version.
@@ -34,40 +34,48 @@ pub(crate) fn missing_requirement(agent: &TestedAgent) -> Option<String> {
 /// # Errors
 ///
 /// The reason why a registry did not deliver the agent.
-pub(crate) fn folders(agent: &TestedAgent) -> Result<InstallFolders, String> {
+pub(crate) fn install_agent(agent: &TestedAgent) -> Result<InstallFolders, String> {
     match agent.package {
         Package::Npm(package) => {
             // The name of the machine in package names.
             let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
             let name = format!("node-linux-{machine}");
-            let programs = install_package("node", &format!("{name}@{NODE_VERSION}"), npm(None))?;
-            let programs = programs.join(format!("node_modules/{name}/bin"));
+            let programs_folder =
+                install_package("node", &format!("{name}@{NODE_VERSION}"), npm_installer(None))?;
+            let programs_folder = programs_folder.join(format!("node_modules/{name}/bin"));
             Ok(InstallFolders {
-                agent: install_package(agent.name, package, npm(Some(&programs)))?,
-                programs,
+                agent_folder: install_package(
+                    agent.name,
+                    package,
+                    npm_installer(Some(&programs_folder)),
+                )?,
+                programs_folder,
             })
         }
         Package::Pip(package) => {
             let folder = install_package(agent.name, package, |folder, package| {
-                install(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
+                run_install_step(
+                    Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder),
+                )?;
                 let mut pip = Command::new(folder.join("bin/python"));
-                install(pip.args(["-m", "pip"]).args(PIP).arg(package))
+                run_install_step(pip.args(["-m", "pip"]).args(PIP_OPTIONS).arg(package))
             })?;
-            Ok(InstallFolders { programs: folder.join("bin"), agent: folder })
+            Ok(InstallFolders { programs_folder: folder.join("bin"), agent_folder: folder })
         }
     }
 }
 
 /// Installs a package with the Node of this folder, without running its scripts.
-fn npm(programs: Option<&Path>) -> impl Fn(&Path, &str) -> Result<(), String> {
-    let path_prefix =
-        programs.map(|programs| format!("{}:", programs.display())).unwrap_or_default();
+fn npm_installer(programs_folder: Option<&Path>) -> impl Fn(&Path, &str) -> Result<(), String> {
+    let path_prefix = programs_folder
+        .map(|programs_folder| format!("{}:", programs_folder.display()))
+        .unwrap_or_default();
     move |folder, package| {
         fs::write(folder.join("package.json"), "{\"private\": true}").expect("a folder");
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new("npm");
-        command.args(NPM).arg("--ignore-scripts").arg("--prefix").arg(folder).arg(package);
-        install(command.env("PATH", format!("{path_prefix}{path}")))
+        command.args(NPM_OPTIONS).arg("--ignore-scripts").arg("--prefix").arg(folder).arg(package);
+        run_install_step(command.env("PATH", format!("{path_prefix}{path}")))
     }
 }
 

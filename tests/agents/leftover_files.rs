@@ -3,12 +3,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the files below these folders that contain this text; paths that end as one of `hidden` are skipped.
-pub(crate) fn files_containing(folders: &[&Path], hidden: &[&Path], text: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+/// Returns the files below these folders that contain this text; paths that end as one of `excluded_suffixes` are
+/// skipped.
+pub(crate) fn files_containing(
+    folders: &[&Path],
+    excluded_suffixes: &[&Path],
+    text: &str,
+) -> Vec<PathBuf> {
+    let mut matching_files = Vec::new();
     let mut pending: Vec<PathBuf> = folders.iter().map(|folder| (*folder).to_owned()).collect();
     while let Some(path) = pending.pop() {
-        if hidden.iter().any(|suffix| path.ends_with(suffix)) {
+        if excluded_suffixes.iter().any(|suffix| path.ends_with(suffix)) {
             continue;
         }
         let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
@@ -16,10 +21,10 @@ pub(crate) fn files_containing(folders: &[&Path], hidden: &[&Path], text: &str) 
             let entries = fs::read_dir(&path).into_iter().flatten().flatten();
             pending.extend(entries.map(|entry| entry.path()));
         } else if metadata.is_file() && contains_text(&path, text) {
-            found.push(path);
+            matching_files.push(path);
         }
     }
-    found
+    matching_files
 }
 
 fn contains_text(file: &Path, text: &str) -> bool {

@@ -14,7 +14,7 @@ pub(crate) const LIMIT_CASES: &[(&str, AgentCase)] = &[
     ("429 with Retry-After", retry_after),
     ("429 without a time", back_off),
     ("500 for ever", endless_errors),
-    ("529", overloaded),
+    ("529", overload),
     ("patience", model_silence),
 ];
 
@@ -48,7 +48,7 @@ fn retry_after(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(PRESET_AGENT, &format!("{text} {directive}"));
     fixture.assert_completed(&task, &format!("ECHO: {text}"));
     let seconds = started_at.elapsed().as_secs();
-    fixture.note(format!(
+    fixture.add_note(format!(
         "{} requests, after {seconds} s in all",
         fixture.model.requests_containing(text).len()
     ));
@@ -66,7 +66,7 @@ fn back_off(fixture: &AgentFixture<'_>) {
             .map_or(String::new(), |requested_delay| format!("retry_after={requested_delay}"));
         let id = fixture
             .client
-            .begin(PRESET_AGENT, &format!("{text} [[mock status=429 {delay_setting}]]"));
+            .start_task(PRESET_AGENT, &format!("{text} [[mock status=429 {delay_setting}]]"));
         let deferral = fixture.observe_deferral(&id);
         fixture.client.cancel(PRESET_AGENT, &id);
         let wait_time = deferral.wait_time();
@@ -92,24 +92,26 @@ fn endless_errors(fixture: &AgentFixture<'_>) {
     let seconds = started_at.elapsed().as_secs();
     assert_eq!(outcome(&task), ("failed".to_owned(), "agent-transient".to_owned()), "{task}");
     let requests = fixture.model.requests_containing(text).len();
-    fixture
-        .note(format!("{requests} requests in {seconds} s, {} attempts", fixture.attempts(&task)));
+    fixture.add_note(format!(
+        "{requests} requests in {seconds} s, {} attempts",
+        fixture.attempt_count(&task)
+    ));
     assert!(requests <= MAX_REQUESTS, "{requests} requests");
     assert!(seconds <= MAX_REPORT_SECONDS, "known after {seconds} s");
 }
 
 /// Case: an overload is neither a limit of the account nor an ordinary error.
-fn overloaded(fixture: &AgentFixture<'_>) {
+fn overload(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(AGENT, "too busy for now [[mock status=529]]");
     assert_eq!(outcome(&task), ("failed".to_owned(), "agent-overloaded".to_owned()), "{task}");
     let (text, started_at) = ("too busy for long", Instant::now());
-    let id = fixture.client.begin(PRESET_AGENT, &format!("{text} [[mock status=529]]"));
+    let id = fixture.client.start_task(PRESET_AGENT, &format!("{text} [[mock status=529]]"));
     let deferral = fixture.observe_deferral(&id);
     let seconds = started_at.elapsed().as_secs();
     fixture.client.cancel(PRESET_AGENT, &id);
     assert_eq!(deferral.cause, "overloaded");
     let requests = fixture.model.requests_containing(text).len();
-    fixture.note(format!(
+    fixture.add_note(format!(
         "{requests} requests in {seconds} s, then deferred for {}",
         deferral.wait_time()
     ));
@@ -129,25 +131,25 @@ fn model_silence(fixture: &AgentFixture<'_>) {
 
 /// Deferral of an execution.
 struct ObservedDeferral {
-    at: DateTime<Utc>,
-    until: DateTime<Utc>,
+    deferred_at: DateTime<Utc>,
+    deferred_until: DateTime<Utc>,
     cause: String,
 }
 
 impl ObservedDeferral {
     fn wait_time(&self) -> TimeDelta {
-        self.until - self.at
+        self.deferred_until - self.deferred_at
     }
 }
 
 impl AgentFixture<'_> {
     /// Returns the first deferral of an execution.
     fn observe_deferral(&self, id: &str) -> ObservedDeferral {
-        let event = self.client.event(id, "deferred");
+        let event = self.client.wait_for_event(id, "deferred");
         let time = |value: &Value| value.as_str().and_then(|text| text.parse().ok());
         let times = (time(&event["at"]), time(&event["data"]["until"]));
         let (Some(at), Some(until)) = times else { panic!("{event}") };
         let cause = event["data"]["cause"].as_str().expect("a cause").to_owned();
-        ObservedDeferral { at, until, cause }
+        ObservedDeferral { deferred_at: at, deferred_until: until, cause }
     }
 }

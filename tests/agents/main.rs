@@ -50,8 +50,8 @@ fn drive(agent: &TestedAgent) {
     };
     match skip_reason {
         Some(reason) => skip(&format!("{}: {reason}", agent.name)),
-        None => match install::folders(agent) {
-            Ok(folders) => report(&network_namespace::enter(agent.test, &folders)),
+        None => match install::install_agent(agent) {
+            Ok(folders) => report(&network_namespace::enter(agent.test_name, &folders)),
             Err(reason) => skip(&format!("{}: {reason}", agent.name)),
         },
     }

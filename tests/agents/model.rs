@@ -40,20 +40,20 @@ impl FakeModel {
     }
 
     /// Waits for a request with this in the text.
-    pub(crate) fn wait_for(&self, text: &str) {
+    pub(crate) fn wait_for_request(&self, text: &str) {
         exchange(ADDRESS, "POST /_mock/wait", "", text);
     }
 
     /// Sends a request to the model, as an agent would.
     pub(crate) fn send_prompt(&self, text: &str) {
         let body = json!({"model": "mock-1", "messages": [{"role": "user", "content": text}]});
-        let key =
+        let headers =
             format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", self.key);
-        exchange(ADDRESS, "POST /v1/chat/completions", &key, &body.to_string());
+        exchange(ADDRESS, "POST /v1/chat/completions", &headers, &body.to_string());
     }
 
     /// Returns the names that were looked up, with their counts.
-    pub(crate) fn names(&self) -> Vec<String> {
+    pub(crate) fn looked_up_names(&self) -> Vec<String> {
         let names: Value = serde_json::from_str(&exchange(ADDRESS, "GET /_mock/names", "", ""))
             .expect("an object of names");
         let names = names.as_object().into_iter().flatten();

@@ -13,7 +13,7 @@ const REPORT_VARIABLE: &str = "AGENTS_REPORT";
 const FOLDER_VARIABLE: &str = "AGENTS_FOLDER";
 
 /// Unreachable address: the range is reserved for documentation.
-const UNREACHABLE: SocketAddr =
+const UNREACHABLE_ADDRESS: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 443);
 
 /// Script that enables loopback, mounts a private temporary folder, hides the sockets of the machine's services, and
@@ -37,15 +37,15 @@ pub(crate) fn is_inside() -> bool {
 
 /// Returns the reason why there can be no namespace here, if there is one.
 pub(crate) fn missing_requirement() -> Option<String> {
-    let hidden = ["/tmp", "/run"]
+    let hidden_folder = ["/tmp", "/run"]
         .iter()
         .find(|folder| Path::new(env!("CARGO_TARGET_TMPDIR")).starts_with(folder));
-    if let Some(folder) = hidden {
+    if let Some(folder) = hidden_folder {
         return Some(format!(
             "the target folder is below {folder}, which agents have for themselves"
         ));
     }
-    let output = unshare(&scratch("try"), Path::new("true")).output();
+    let output = unshare(&resolver_file("try"), Path::new("true")).output();
     match output {
         Err(error) => Some(format!("`unshare` cannot be run: {error}")),
         Ok(output) if output.status.success() => None,
@@ -58,15 +58,15 @@ pub(crate) fn missing_requirement() -> Option<String> {
 
 /// Runs a test of this executable inside; returns its report.
 pub(crate) fn enter(test: &str, folders: &InstallFolders) -> String {
-    let report = scratch(test).with_extension("report");
+    let report = resolver_file(test).with_extension("report");
     _ = fs::remove_file(&report); // The file may be left over from an earlier run.
     let program = std::env::current_exe().expect("this executable");
     let path = std::env::var("PATH").unwrap_or_default();
-    let status = unshare(&scratch(test), &program)
+    let status = unshare(&resolver_file(test), &program)
         .args([test, "--exact", "--nocapture"])
         .env(REPORT_VARIABLE, &report)
-        .env(FOLDER_VARIABLE, &folders.agent)
-        .env("PATH", format!("{}:{path}", folders.programs.display()))
+        .env(FOLDER_VARIABLE, &folders.agent_folder)
+        .env("PATH", format!("{}:{path}", folders.programs_folder.display()))
         .env_remove("TMPDIR")
         .status();
     let status = status.expect("a namespace");
@@ -81,13 +81,13 @@ pub(crate) fn report(text: &str) {
 }
 
 /// Returns the folder in which the agent was installed.
-pub(crate) fn folder() -> String {
+pub(crate) fn agent_folder() -> String {
     std::env::var(FOLDER_VARIABLE).expect("this is inside")
 }
 
 /// Returns the number of packets that the kernel has refused since the creation of the namespace: with loopback alone
 /// no external address has a route.
-pub(crate) fn refused_connections() -> u64 {
+pub(crate) fn refused_connection_count() -> u64 {
     let ipv4 = fs::read_to_string("/proc/net/snmp").unwrap_or_default();
     let mut lines = ipv4.lines().filter_map(|line| line.strip_prefix("Ip: "));
     let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
@@ -100,10 +100,10 @@ pub(crate) fn refused_connections() -> u64 {
 
 /// Asserts that there is no route out, and that the kernel counts the attempts.
 pub(crate) fn assert_no_route() {
-    let before = refused_connections();
-    let reached = TcpStream::connect_timeout(&UNREACHABLE, Duration::from_secs(2));
-    assert!(reached.is_err(), "there is a way out of the namespace");
-    assert!(refused_connections() > before, "what is refused is not counted");
+    let before = refused_connection_count();
+    let connection = TcpStream::connect_timeout(&UNREACHABLE_ADDRESS, Duration::from_secs(2));
+    assert!(connection.is_err(), "there is a way out of the namespace");
+    assert!(refused_connection_count() > before, "what is refused is not counted");
 }
 
 fn unshare(resolver_file: &Path, program: &Path) -> Command {
@@ -119,7 +119,7 @@ fn unshare(resolver_file: &Path, program: &Path) -> Command {
 }
 
 /// Returns the path of a file of this test.
-fn scratch(test: &str) -> std::path::PathBuf {
+fn resolver_file(test: &str) -> std::path::PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     fs::create_dir_all(folder).expect("a folder for what tests make");
     folder.join(format!("agents-{test}.resolv"))

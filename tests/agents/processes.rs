@@ -17,8 +17,8 @@ pub(crate) fn marked_processes(mark: &str) -> Vec<(i32, String)> {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes())
     };
-    let alive = pids.filter(has_mark).filter(|pid| is_alive(*pid));
-    alive.map(|pid| (pid, command(pid))).collect()
+    let living_pids = pids.filter(has_mark).filter(|pid| is_alive(*pid));
+    living_pids.map(|pid| (pid, command_line(pid))).collect()
 }
 
 /// Kills all processes with this mark.
@@ -31,21 +31,21 @@ pub(crate) fn kill_marked(mark: &str) {
 /// Returns the available memory of the machine in bytes.
 pub(crate) fn available_memory() -> u64 {
     let meminfo = fs::read_to_string("/proc/meminfo").expect("the memory");
-    bytes(&meminfo, "MemAvailable:").expect("what is available")
+    field_bytes(&meminfo, "MemAvailable:").expect("what is available")
 }
 
 /// Returns the proportional set size of a process in bytes; zero for one that has ended.
 pub(crate) fn proportional_bytes(pid: i32) -> u64 {
     let smaps = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-    bytes(&smaps, "Pss:").unwrap_or_default()
+    field_bytes(&smaps, "Pss:").unwrap_or_default()
 }
 
-fn bytes(text: &str, name: &str) -> Option<u64> {
+fn field_bytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
 }
 
-fn command(pid: i32) -> String {
+fn command_line(pid: i32) -> String {
     let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&words).replace('\0', " ").trim().to_owned()
 }

@@ -6,11 +6,11 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Options of pip: a registry that does not answer ends an installation soon.
-pub(crate) const PIP: &[&str] =
+pub(crate) const PIP_OPTIONS: &[&str] =
     &["install", "--quiet", "--disable-pip-version-check", "--retries", "2", "--timeout", "20"];
 
 /// Options of npm, for the same purpose.
-pub(crate) const NPM: &[&str] = &[
+pub(crate) const NPM_OPTIONS: &[&str] = &[
     "install",
     "--no-audit",
     "--no-fund",
@@ -31,17 +31,18 @@ const REGISTRY_RETRY_PAUSE: Duration = Duration::from_mins(10);
 ///
 /// The last line that the second attempt wrote. It is a reason to skip a test: what a registry does is no fault of the
 /// code under test.
-pub(crate) fn install(step: &Command) -> Result<(), String> {
-    let silence = Path::new(env!("CARGO_TARGET_TMPDIR")).join("registry-silent");
-    let age = fs::metadata(&silence).and_then(|data| data.modified()).map(|time| time.elapsed());
+pub(crate) fn run_install_step(step: &Command) -> Result<(), String> {
+    let silence_marker = Path::new(env!("CARGO_TARGET_TMPDIR")).join("registry-silent");
+    let age =
+        fs::metadata(&silence_marker).and_then(|data| data.modified()).map(|time| time.elapsed());
     if let Ok(Ok(age)) = age
         && age < REGISTRY_RETRY_PAUSE
     {
-        return Err(fs::read_to_string(&silence).unwrap_or_default());
+        return Err(fs::read_to_string(&silence_marker).unwrap_or_default());
     }
     attempt(step).or_else(|_| attempt(step)).map_err(|failure| {
         if failure.is_silence {
-            _ = fs::write(silence, &failure.reason); // Without it the next test only waits longer.
+            _ = fs::write(silence_marker, &failure.reason); // Without it the next test only waits longer.
         }
         failure.reason
     })
@@ -57,13 +58,13 @@ struct InstallFailure {
 fn attempt(step: &Command) -> Result<(), InstallFailure> {
     let program = Path::new(step.get_program()).file_name().unwrap_or_default();
     let program = program.to_string_lossy().into_owned();
-    let mut limited = Command::new("timeout");
-    limited
+    let mut command = Command::new("timeout");
+    command
         .args(["--kill-after=5", ATTEMPT_TIMEOUT_SECONDS])
         .arg(step.get_program())
         .args(step.get_args());
-    limited.envs(step.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let output = match limited.output() {
+    command.envs(step.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = match command.output() {
         Ok(output) if output.status.success() => return Ok(()),
         Ok(output) => output,
         Err(error) => {
@@ -78,7 +79,7 @@ fn attempt(step: &Command) -> Result<(), InstallFailure> {
         return Err(InstallFailure { reason, is_silence: true });
     }
     let log = String::from_utf8_lossy(&output.stderr).into_owned();
-    let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let reason = format!("{program} could not install: {}, {last}", output.status);
+    let last_line = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let reason = format!("{program} could not install: {}, {last_line}", output.status);
     Err(InstallFailure { reason, is_silence: false })
 }

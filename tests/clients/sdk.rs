@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::registry::{NPM, PIP, install};
+use crate::registry::{NPM_OPTIONS, PIP_OPTIONS, run_install_step};
 
 /// An official SDK of one version.
-pub(crate) enum Sdk {
+pub(crate) enum ClientPackages {
     Python03,
     Python10,
     JavaScript03,
@@ -27,18 +27,18 @@ pub(crate) enum Sdk {
     Kit10,
 }
 
-impl Sdk {
+impl ClientPackages {
     /// Runs a script of the tests with the SDK, and returns the verdict on each scenario.
     ///
     /// # Errors
     ///
     /// The reason why a registry did not deliver the SDK.
-    pub(crate) fn report(
+    pub(crate) fn run_script(
         &self,
         script: &str,
         arguments: &[&str],
     ) -> Result<BTreeMap<String, String>, String> {
-        let folder = self.folder()?;
+        let folder = self.installed_folder()?;
         let script = scripts_folder().join(script);
         let mut client = if self.is_python() {
             let mut python = Command::new(folder.join("bin/python"));
@@ -66,7 +66,7 @@ impl Sdk {
     }
 
     /// Returns the folder of the SDK. Installs the SDK first if it is missing or of another version.
-    fn folder(&self) -> Result<PathBuf, String> {
+    fn installed_folder(&self) -> Result<PathBuf, String> {
         let (name, requirements) = self.requirements();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("clients-{name}"));
         fs::create_dir_all(env!("CARGO_TARGET_TMPDIR")).expect("a folder for what tests make");
@@ -77,16 +77,18 @@ impl Sdk {
             return Ok(folder);
         }
         if self.is_python() {
-            install(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
-            let list = folder.join("wanted.txt");
-            fs::write(&list, requirements).expect("a list");
+            run_install_step(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+            let requirements_file = folder.join("wanted.txt");
+            fs::write(&requirements_file, requirements).expect("a list");
             let mut pip = Command::new(folder.join("bin/python"));
-            install(pip.args(["-m", "pip"]).args(PIP).arg("-r").arg(list))?;
+            run_install_step(
+                pip.args(["-m", "pip"]).args(PIP_OPTIONS).arg("-r").arg(requirements_file),
+            )?;
         } else {
             _ = fs::remove_dir_all(&folder); // It may not be there.
             fs::create_dir_all(&folder).expect("a folder");
             fs::write(folder.join("package.json"), requirements).expect("a list");
-            install(Command::new("npm").args(NPM).arg("--prefix").arg(&folder))?;
+            run_install_step(Command::new("npm").args(NPM_OPTIONS).arg("--prefix").arg(&folder))?;
         }
         fs::write(&marker, requirements).expect("a stamp");
         Ok(folder)

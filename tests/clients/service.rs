@@ -25,7 +25,7 @@ pub(crate) struct Service {
 
 impl Service {
     /// Starts a configuration beside a file with a second token.
-    pub(crate) fn start(text: &str, second_token: &str) -> Self {
+    pub(crate) fn start(config_text: &str, second_token: &str) -> Self {
         let home = tempfile::tempdir().expect("a home");
         let mut command = Command::new(env!("CARGO_BIN_EXE_algonius"));
         command.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(home.path());
@@ -34,17 +34,17 @@ impl Service {
             .env("HOME", home.path())
             .env("XDG_RUNTIME_DIR", home.path().join("run"));
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-        let file = home.path().join("supervisor.toml");
-        fs::write(&file, text).expect("a configuration");
+        let config_file = home.path().join("supervisor.toml");
+        fs::write(&config_file, config_text).expect("a configuration");
         write_private(&home.path().join("stranger.token"), second_token);
-        command.arg("--config").arg(file);
+        command.arg("--config").arg(config_file);
         let log = File::create(home.path().join("log")).expect("a log");
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the program");
         let lines = copy_lines(&mut child, log);
         let mut service = Self { child, url: String::new(), token: String::new(), home };
         service.url = service.wait_for_text(&lines, " is ready on ");
-        let file = service.wait_for_text(&lines, "  token   ");
-        service.token = fs::read_to_string(file).expect("the token file").trim().to_owned();
+        let token_file = service.wait_for_text(&lines, "  token   ");
+        service.token = fs::read_to_string(token_file).expect("the token file").trim().to_owned();
         service
     }
 
@@ -63,8 +63,8 @@ impl Service {
 
     /// Asks it to end, and tells how it did.
     pub(crate) fn stop(mut self) -> ExitStatus {
-        let process = i32::try_from(self.child.id()).expect("a process id");
-        kill(Pid::from_raw(process), Signal::SIGTERM).expect("a process that runs");
+        let pid = i32::try_from(self.child.id()).expect("a process id");
+        kill(Pid::from_raw(pid), Signal::SIGTERM).expect("a process that runs");
         self.child.wait().expect("an end")
     }
 
@@ -73,8 +73,8 @@ impl Service {
         loop {
             let line = lines.recv_timeout(DEADLINE);
             let line = line.unwrap_or_else(|_| panic!("no `{mark}` in:\n{}", self.stderr_text()));
-            if let Some((_, rest)) = line.split_once(mark) {
-                return rest.to_owned();
+            if let Some((_, value)) = line.split_once(mark) {
+                return value.to_owned();
             }
         }
     }
@@ -102,6 +102,6 @@ fn copy_lines(child: &mut Child, mut log: File) -> Receiver<String> {
 
 /// Writes a file that its owner alone can read.
 fn write_private(file: &Path, text: &str) {
-    let opened = File::options().write(true).create_new(true).mode(0o600).open(file);
-    opened.expect("a new file").write_all(text.as_bytes()).expect("a token");
+    let result = File::options().write(true).create_new(true).mode(0o600).open(file);
+    result.expect("a new file").write_all(text.as_bytes()).expect("a token");
 }

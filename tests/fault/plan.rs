@@ -23,7 +23,7 @@ pub(crate) enum CallKind {
     Send = 16,
 }
 
-const KINDS: [(&[u8], CallKind); 5] = [
+const CALL_KIND_NAMES: [(&[u8], CallKind); 5] = [
     (b"write", CallKind::Write),
     (b"log", CallKind::Log),
     (b"file", CallKind::File),
@@ -50,7 +50,7 @@ const MODE_ALWAYS: u8 = 4;
 
 /// The kinds that count; none until all the rest is set.
 static COUNTED_KINDS: AtomicU8 = AtomicU8::new(0);
-static FAULT_AT: AtomicU64 = AtomicU64::new(0);
+static FAULT_CALL_NUMBER: AtomicU64 = AtomicU64::new(0);
 static FAULT_MODE: AtomicU8 = AtomicU8::new(0);
 static ERRNO: AtomicI32 = AtomicI32::new(0);
 
@@ -61,21 +61,27 @@ static INIT_FUNCTION: unsafe extern "C" fn(c_int, *const *const c_char) = initia
 
 unsafe extern "C" fn initialize(count: c_int, args: *const *const c_char) {
     // SAFETY: the loader gives so many strings, and the environment is nobody else's yet.
-    let (first, expected) = unsafe {
-        let first = if count > 1 { bytes(*args.add(1)) } else { None };
-        (first, variable(c"ALGONIUS_FAULT_IN"))
+    let (first_argument, process_name) = unsafe {
+        let first_argument = if count > 1 { c_string_bytes(*args.add(1)) } else { None };
+        (first_argument, env_variable(c"ALGONIUS_FAULT_IN"))
     };
-    if first.is_some() && first == expected {
+    if first_argument.is_some() && first_argument == process_name {
         read_settings();
     }
 }
 
 fn read_settings() {
     // SAFETY: as in `initialize`.
-    let (calls, at, mode_words, tally) = unsafe {
+    let (calls, call_number, mode_words, is_tally_open) = unsafe {
         let words = [c"ALGONIUS_FAULT_CALLS", c"ALGONIUS_FAULT_AT", c"ALGONIUS_FAULT_HOW"];
-        let [calls, at, mode_words] = words.map(|name| variable(name).unwrap_or_default());
-        (calls, at, mode_words, tally::open(libc::getenv(c"ALGONIUS_FAULT_TALLY".as_ptr())))
+        let [calls, call_number, mode_words] =
+            words.map(|name| env_variable(name).unwrap_or_default());
+        (
+            calls,
+            call_number,
+            mode_words,
+            tally::map_file(libc::getenv(c"ALGONIUS_FAULT_TALLY".as_ptr())),
+        )
     };
     let mut mode_words = mode_words.split(|byte| *byte == b':');
     let mode = match mode_words.next() {
@@ -86,13 +92,14 @@ fn read_settings() {
         _ => return,
     };
     FAULT_MODE.store(mode, Ordering::Relaxed);
-    let errno = i32::try_from(number(mode_words.next().unwrap_or_default())).unwrap_or_default();
+    let errno =
+        i32::try_from(parse_number(mode_words.next().unwrap_or_default())).unwrap_or_default();
     ERRNO.store(errno, Ordering::Relaxed);
-    FAULT_AT.store(number(at), Ordering::Relaxed);
+    FAULT_CALL_NUMBER.store(parse_number(call_number), Ordering::Relaxed);
     let is_counted = |name: &[u8]| calls.split(|byte| *byte == b',').any(|word| word == name);
-    let kinds = KINDS.iter().filter(|(name, _)| is_counted(name));
+    let kinds = CALL_KIND_NAMES.iter().filter(|(name, _)| is_counted(name));
     let kinds = kinds.fold(0, |all, (_, kind)| all | *kind as u8);
-    if tally {
+    if is_tally_open {
         COUNTED_KINDS.store(kinds, Ordering::Release);
     }
 }
@@ -102,9 +109,12 @@ pub(crate) fn count_call(kind: CallKind, name: &[u8], fd: Option<c_int>) -> Call
     if COUNTED_KINDS.load(Ordering::Acquire) & kind as u8 == 0 {
         return CallOutcome::Pass;
     }
-    let (number, at, mode) =
-        (tally::count(), FAULT_AT.load(Ordering::Relaxed), FAULT_MODE.load(Ordering::Relaxed));
-    if number < at || (number > at && mode != MODE_ALWAYS) {
+    let (call_number, fault_call_number, mode) = (
+        tally::next_call_number(),
+        FAULT_CALL_NUMBER.load(Ordering::Relaxed),
+        FAULT_MODE.load(Ordering::Relaxed),
+    );
+    if call_number < fault_call_number || (call_number > fault_call_number && mode != MODE_ALWAYS) {
         return CallOutcome::Pass;
     }
     tally::record_fault(name, fd);
@@ -123,17 +133,17 @@ pub(crate) fn die() -> ! {
     }
 }
 
-unsafe fn variable<'a>(name: &CStr) -> Option<&'a [u8]> {
+unsafe fn env_variable<'a>(name: &CStr) -> Option<&'a [u8]> {
     // SAFETY: nobody changes the environment before `main`.
-    unsafe { bytes(libc::getenv(name.as_ptr())) }
+    unsafe { c_string_bytes(libc::getenv(name.as_ptr())) }
 }
 
-unsafe fn bytes<'a>(text: *const c_char) -> Option<&'a [u8]> {
+unsafe fn c_string_bytes<'a>(text: *const c_char) -> Option<&'a [u8]> {
     // SAFETY: null, or a string of C that stays.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())
 }
 
-fn number(digits: &[u8]) -> u64 {
+fn parse_number(digits: &[u8]) -> u64 {
     let digits = digits.iter().filter(|byte| byte.is_ascii_digit());
     digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
 }

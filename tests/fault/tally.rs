@@ -11,8 +11,8 @@ const TEXT_BYTES: usize = 496;
 /// The page: two numbers and a text, in this order.
 #[repr(C)]
 pub(crate) struct TallyPage {
-    counted: AtomicU64,
-    faults: AtomicU64,
+    call_count: AtomicU64,
+    fault_count: AtomicU64,
     text: [AtomicU8; TEXT_BYTES],
 }
 
@@ -22,7 +22,7 @@ static PAGE: AtomicPtr<TallyPage> = AtomicPtr::new(ptr::null_mut());
 ///
 /// # Safety
 /// `path` is a string of C.
-pub(crate) unsafe fn open(path: *const c_char) -> bool {
+pub(crate) unsafe fn map_file(path: *const c_char) -> bool {
     // SAFETY: plain system calls; what is mapped is never unmapped.
     let page = unsafe {
         let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, libc::O_RDWR);
@@ -41,14 +41,14 @@ pub(crate) unsafe fn open(path: *const c_char) -> bool {
 }
 
 /// Counts one more; which it is, from 1.
-pub(crate) fn count() -> u64 {
-    page().map_or(0, |page| page.counted.fetch_add(1, Ordering::Relaxed) + 1)
+pub(crate) fn next_call_number() -> u64 {
+    page().map_or(0, |page| page.call_count.fetch_add(1, Ordering::Relaxed) + 1)
 }
 
 /// Notes what is struck: the name of the call and, the first time, what its descriptor is.
 pub(crate) fn record_fault(name: &[u8], fd: Option<c_int>) {
     let Some(page) = page() else { return };
-    if page.faults.fetch_add(1, Ordering::Relaxed) > 0 {
+    if page.fault_count.fetch_add(1, Ordering::Relaxed) > 0 {
         return;
     }
     let mut target = [0_u8; 400];
@@ -63,17 +63,17 @@ fn page<'a>() -> Option<&'a TallyPage> {
 }
 
 /// What a descriptor is, without allocating: this may run between `clone` and `execve`.
-fn read_link(fd: c_int, into: &mut [u8]) -> usize {
+fn read_link(fd: c_int, buffer: &mut [u8]) -> usize {
     let mut path_bytes = [0_u8; 32];
     let digits = fd.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
-    let digits = (0..digits).rev().map(|at| fd.unsigned_abs() / 10_u32.pow(at) % 10);
+    let digits = (0..digits).rev().map(|exponent| fd.unsigned_abs() / 10_u32.pow(exponent) % 10);
     let digits = digits.map(|digit| b'0' + u8::try_from(digit).unwrap_or_default());
     let path = b"/proc/self/fd/".iter().copied().chain(digits);
     path_bytes.iter_mut().zip(path).for_each(|(slot, byte)| *slot = byte);
     // SAFETY: the path ends in a zero, and the room is as long as is said.
     let length = unsafe {
         let call = libc::SYS_readlinkat;
-        libc::syscall(call, libc::AT_FDCWD, path_bytes.as_ptr(), into.as_mut_ptr(), into.len())
+        libc::syscall(call, libc::AT_FDCWD, path_bytes.as_ptr(), buffer.as_mut_ptr(), buffer.len())
     };
     usize::try_from(length).unwrap_or_default()
 }

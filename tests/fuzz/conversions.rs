@@ -12,8 +12,8 @@ use super::losses::{DialectLosses, LOSSES_0_3, LOSSES_1_0, LOSSES_REST};
 
 /// How a dialect is read and written, and what is lost then.
 struct DialectCodec {
-    read: fn(Value) -> Result<StreamEvent, Failure>,
-    write: fn(StreamEvent) -> Value,
+    read_event: fn(Value) -> Result<StreamEvent, Failure>,
+    write_event: fn(StreamEvent) -> Value,
     read_push: fn(Value) -> Result<PushConfig, Failure>,
     write_push: fn(PushConfig) -> Value,
     losses: DialectLosses,
@@ -21,22 +21,22 @@ struct DialectCodec {
 
 const DIALECTS: [DialectCodec; 3] = [
     DialectCodec {
-        read: json::read::event,
-        write: json::write::event,
+        read_event: json::read::event,
+        write_event: json::write::event,
         read_push: json::read::push_set,
         write_push: json::write::push,
         losses: LOSSES_1_0,
     },
     DialectCodec {
-        read: v0_3::read::event,
-        write: v0_3::write::event,
+        read_event: v0_3::read::event,
+        write_event: v0_3::write::event,
         read_push: v0_3::read::push_set,
         write_push: v0_3::write::push,
         losses: LOSSES_0_3,
     },
     DialectCodec {
-        read: rest::read::event,
-        write: rest::write::event,
+        read_event: rest::read::event,
+        write_event: rest::write::event,
         read_push: rest::read::push_set,
         write_push: rest::write::push,
         losses: LOSSES_REST,
@@ -48,7 +48,7 @@ const DIALECTS: [DialectCodec; 3] = [
 pub fn check(bytes: &[u8]) {
     let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return };
     for source in &DIALECTS {
-        if let Ok(event) = (source.read)(value.clone()) {
+        if let Ok(event) = (source.read_event)(value.clone()) {
             let event = in_milliseconds(event);
             DIALECTS.iter().for_each(|target| event_survives(&event, target));
         }
@@ -60,10 +60,10 @@ pub fn check(bytes: &[u8]) {
 }
 
 fn event_survives(event: &StreamEvent, target: &DialectCodec) {
-    let written = (target.write)(event.clone());
-    let reread = (target.read)(written.clone());
-    assert_eq!(reread, Ok(target.losses.event(event.clone())), "{written}");
-    assert_eq!(reread.map(target.write), Ok(written));
+    let written = (target.write_event)(event.clone());
+    let reread = (target.read_event)(written.clone());
+    assert_eq!(reread, Ok(target.losses.apply_to_event(event.clone())), "{written}");
+    assert_eq!(reread.map(target.write_event), Ok(written));
 }
 
 /// Where the path says which task is meant, the body need not; and a configuration without an id
@@ -73,8 +73,8 @@ fn push_survives(push: &PushConfig, target: &DialectCodec) {
     let written = (target.write_push)(push.clone());
     let body = with_path_params(written.clone(), &[("taskId", task)]);
     let reread = body.and_then(target.read_push);
-    let named = PushConfig { id: push.id.clone().or(push.task_id.clone()), ..push.clone() };
-    assert!(reread.as_ref() == Ok(push) || reread == Ok(named), "{written}: {reread:?}");
+    let with_id = PushConfig { id: push.id.clone().or(push.task_id.clone()), ..push.clone() };
+    assert!(reread.as_ref() == Ok(push) || reread == Ok(with_id), "{written}: {reread:?}");
 }
 
 /// Whether the ids can stand in `tasks/ID/pushNotificationConfigs/ID`, and none is a word that
@@ -89,10 +89,10 @@ fn can_be_named(push: &PushConfig) -> bool {
 
 /// JSON tells times in milliseconds.
 fn in_milliseconds(mut event: StreamEvent) -> StreamEvent {
-    let cut = |time: &mut DateTime<Utc>| *time = time.trunc_subsecs(3);
+    let truncate = |time: &mut DateTime<Utc>| *time = time.trunc_subsecs(3);
     match &mut event {
-        StreamEvent::Task(task) => cut(&mut task.status.timestamp),
-        StreamEvent::Status(update) => cut(&mut update.status.timestamp),
+        StreamEvent::Task(task) => truncate(&mut task.status.timestamp),
+        StreamEvent::Status(update) => truncate(&mut update.status.timestamp),
         StreamEvent::Message(_) | StreamEvent::Artifact(_) => {}
     }
     event

@@ -19,8 +19,8 @@ pub(super) enum ParsedRequest {
     List(ListRequest),
     Task(String),
     Push(PushConfig),
-    PushOf(PushQuery),
-    Pushes(String),
+    PushQuery(PushQuery),
+    PushList(String),
     Nothing,
 }
 
@@ -104,9 +104,9 @@ impl DialectReaders {
             Method::Cancel => (self.cancel)(params).map(ParsedRequest::Task),
             Method::Subscribe => (self.subscribe)(params).map(ParsedRequest::Task),
             Method::PushSet => (self.push_set)(params).map(ParsedRequest::Push),
-            Method::PushGet => (self.push_get)(params).map(ParsedRequest::PushOf),
-            Method::PushList => (self.push_list)(params).map(ParsedRequest::Pushes),
-            Method::PushDelete => (self.push_delete)(params).map(ParsedRequest::PushOf),
+            Method::PushGet => (self.push_get)(params).map(ParsedRequest::PushQuery),
+            Method::PushList => (self.push_list)(params).map(ParsedRequest::PushList),
+            Method::PushDelete => (self.push_delete)(params).map(ParsedRequest::PushQuery),
             Method::ExtendedCard | Method::Card => Ok(ParsedRequest::Nothing),
         }
     }
@@ -125,8 +125,8 @@ fn check_request(request: &ParsedRequest) {
         }
         ParsedRequest::Get(TaskQuery { history, .. }) => check_history(*history),
         ParsedRequest::Task(_)
-        | ParsedRequest::PushOf(_)
-        | ParsedRequest::Pushes(_)
+        | ParsedRequest::PushQuery(_)
+        | ParsedRequest::PushList(_)
         | ParsedRequest::Nothing => {}
     }
 }
@@ -160,6 +160,6 @@ fn check_history(history: HistoryLength) {
 
 fn check_push(config: &PushConfig) {
     assert!(!config.url.is_empty(), "{config:?}");
-    let schemes = config.authentication.iter().map(|proof| proof.scheme.as_str());
+    let schemes = config.authentication.iter().map(|authentication| authentication.scheme.as_str());
     assert!(schemes.into_iter().all(|scheme| !scheme.is_empty()), "{config:?}");
 }

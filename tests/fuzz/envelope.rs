@@ -11,18 +11,22 @@ use super::error_responses::check_refusal;
 use super::wire::envelope::{Envelope, EnvelopeCall, is_envelope, unreadable_response};
 
 /// The id of each answer.
-const ANSWER: &str = "answer";
+const ANSWER_ID: &str = "answer";
 
 /// A body is an envelope with a call in it, or it is refused for a reason. Every answer is an
 /// envelope that names what it answers and that nobody takes for a request.
 pub fn check(bytes: &[u8]) {
     let Ok(body) = serde_json::from_slice::<Value>(bytes) else { return };
-    let read = Envelope::read(body.clone());
-    let envelope = match read {
+    let parsed_envelope = Envelope::read(body.clone());
+    let envelope = match parsed_envelope {
         Ok(envelope) => envelope,
         Err(failure) => {
             check_refusal(&failure, &[Code::InvalidRequest, Code::InvalidParams]);
-            return assert_no_request(&unreadable_response(ANSWER, DateTime::UNIX_EPOCH, &failure));
+            return assert_no_request(&unreadable_response(
+                ANSWER_ID,
+                DateTime::UNIX_EPOCH,
+                &failure,
+            ));
         }
     };
     assert!(is_envelope(&body), "{body}");
@@ -32,12 +36,12 @@ pub fn check(bytes: &[u8]) {
         Ok(EnvelopeCall::Status | EnvelopeCall::Capabilities) => {}
         Err(failure) => {
             check_refusal(&failure, &[Code::MethodUnknown, Code::InvalidParams]);
-            let error = envelope.error(ANSWER, DateTime::UNIX_EPOCH, &failure);
+            let error = envelope.error(ANSWER_ID, DateTime::UNIX_EPOCH, &failure);
             check_names(&error, &envelope);
         }
     }
     let result = json!({"contextId": "told"});
-    let response = envelope.response(ANSWER, DateTime::UNIX_EPOCH, result);
+    let response = envelope.response(ANSWER_ID, DateTime::UNIX_EPOCH, result);
     check_names(&response, &envelope);
     let conversation = envelope.conversation_id.as_deref().unwrap_or("told");
     let reported = response.pointer("/context/conversation_id");
@@ -68,7 +72,7 @@ fn check_names(answer: &Value, envelope: &Envelope) {
 /// An answer that a careless client sends back must not be run.
 fn assert_no_request(answer: &Value) {
     assert!(is_envelope(answer), "{answer}");
-    assert_eq!(answer.get("id"), Some(&Value::from(ANSWER)));
+    assert_eq!(answer.get("id"), Some(&Value::from(ANSWER_ID)));
     let reread = Envelope::read(answer.clone()).map_err(|failure| failure.code);
     assert_eq!(reread, Err(Code::InvalidRequest), "{answer}");
 }

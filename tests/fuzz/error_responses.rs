@@ -4,7 +4,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
-use algonius_a2a::jsonrpc::{self, Id};
+use algonius_a2a::jsonrpc::{self, JsonRpcId};
 use algonius_a2a::problem;
 use algonius_a2a::v1::ProtocolVersion;
 
@@ -14,7 +14,7 @@ pub(super) fn check_refusal(failure: &Failure, codes: &[Code]) {
     assert!(codes.contains(&failure.code), "{failure:?} is none of {codes:?}");
     assert!(!failure.message.is_empty(), "{failure:?} says nothing");
     for version in [ProtocolVersion::V0_3, ProtocolVersion::V1_0] {
-        let status = problem::http(failure.code, version);
+        let status = problem::http_status(failure.code, version);
         assert!((400..500).contains(&status), "{failure:?} answers {status}");
     }
     let number = problem::wire_codes(failure.code).jsonrpc;
@@ -22,8 +22,8 @@ pub(super) fn check_refusal(failure: &Failure, codes: &[Code]) {
 }
 
 /// The JSON-RPC answer to a refused call is one, and has its id.
-pub(super) fn check_answer(id: &Id, failure: &Failure, expected_id: &Value) {
-    let answer = jsonrpc::failure(id.clone(), failure);
+pub(super) fn check_answer(id: &JsonRpcId, failure: &Failure, expected_id: &Value) {
+    let answer = jsonrpc::failure_response(id.clone(), failure);
     assert_eq!(answer.get("id"), Some(expected_id));
     assert!(answer.get("result").is_none(), "{answer}");
     let number = answer.pointer("/error/code").and_then(Value::as_i64);

@@ -13,11 +13,11 @@ use checks::{Check, conversions, envelope, rest, rpc};
 fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-    let read = |entry: fs::DirEntry| {
+    let read_entry = |entry: fs::DirEntry| {
         let name = entry.file_name().to_string_lossy().into_owned();
         fs::read(entry.path()).ok().map(|bytes| (name, bytes))
     };
-    entries.filter_map(read).collect()
+    entries.filter_map(read_entry).collect()
 }
 
 /// Checks every file of a corpus. The last name that is printed is that of a file that fails.

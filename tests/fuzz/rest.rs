@@ -1,7 +1,7 @@
 //! Bodies over HTTP, of both versions.
 
 use algonius_a2a::Method;
-use algonius_a2a::v0_3::rest::read::body;
+use algonius_a2a::v0_3::rest::read::parse_body;
 use algonius_a2a::with_path_params;
 use algonius_actors::model::code::Code;
 use serde_json::Value;
@@ -10,26 +10,26 @@ use super::dialect_readers::{ParsedRequest, REST_0_3, V1_0};
 use super::error_responses::check_refusal;
 
 /// The ids that the path has.
-const TASK: &str = "T1";
-const PUSH: &str = "P1";
+const TASK_ID: &str = "T1";
+const PUSH_ID: &str = "P1";
 
 /// What a path asks for, and what it says about the parameters.
 const PATHS: [(Method, &[(&str, &str)]); 9] = [
     (Method::Send, &[]),
     (Method::List, &[]),
-    (Method::Get, &[("id", TASK)]),
-    (Method::Cancel, &[("id", TASK)]),
-    (Method::Subscribe, &[("id", TASK)]),
-    (Method::PushSet, &[("taskId", TASK)]),
-    (Method::PushList, &[("taskId", TASK)]),
-    (Method::PushGet, &[("taskId", TASK), ("id", PUSH)]),
-    (Method::PushDelete, &[("taskId", TASK), ("id", PUSH)]),
+    (Method::Get, &[("id", TASK_ID)]),
+    (Method::Cancel, &[("id", TASK_ID)]),
+    (Method::Subscribe, &[("id", TASK_ID)]),
+    (Method::PushSet, &[("taskId", TASK_ID)]),
+    (Method::PushList, &[("taskId", TASK_ID)]),
+    (Method::PushGet, &[("taskId", TASK_ID), ("id", PUSH_ID)]),
+    (Method::PushDelete, &[("taskId", TASK_ID), ("id", PUSH_ID)]),
 ];
 
 /// Whatever the path, a body is taken or refused for a reason, and what is read is about what the
 /// path names, never about what the body names.
 pub fn check(bytes: &[u8]) {
-    let body = match body(bytes) {
+    let body = match parse_body(bytes) {
         Ok(body) => body,
         Err(failure) => return check_refusal(&failure, &[Code::MalformedJson]),
     };
@@ -52,11 +52,17 @@ pub fn check(bytes: &[u8]) {
 
 fn check_ids_of_path(request: &ParsedRequest, body: &Value) {
     match request {
-        ParsedRequest::Get(query) => assert_eq!(query.id, TASK, "{body}"),
-        ParsedRequest::Task(id) | ParsedRequest::Pushes(id) => assert_eq!(id, TASK, "{body}"),
-        ParsedRequest::Push(config) => assert_eq!(config.task_id.as_deref(), Some(TASK), "{body}"),
-        ParsedRequest::PushOf(query) => {
-            assert_eq!((query.task_id.as_str(), query.id.as_deref()), (TASK, Some(PUSH)), "{body}");
+        ParsedRequest::Get(query) => assert_eq!(query.id, TASK_ID, "{body}"),
+        ParsedRequest::Task(id) | ParsedRequest::PushList(id) => assert_eq!(id, TASK_ID, "{body}"),
+        ParsedRequest::Push(config) => {
+            assert_eq!(config.task_id.as_deref(), Some(TASK_ID), "{body}");
+        }
+        ParsedRequest::PushQuery(query) => {
+            assert_eq!(
+                (query.task_id.as_str(), query.id.as_deref()),
+                (TASK_ID, Some(PUSH_ID)),
+                "{body}"
+            );
         }
         ParsedRequest::Send(_) | ParsedRequest::List(_) | ParsedRequest::Nothing => {}
     }

@@ -1,7 +1,7 @@
 //! Bodies of JSON-RPC, of both versions.
 
 use algonius_a2a::Method;
-use algonius_a2a::jsonrpc::{JsonRpcCall, RejectedCall, parse, success};
+use algonius_a2a::jsonrpc::{JsonRpcCall, RejectedCall, parse_call, success_response};
 use algonius_a2a::v1_json as json;
 use algonius_actors::model::code::Code;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use super::error_responses::{check_answer, check_refusal};
 /// belongs to one version, and parameters that it cannot take are the caller's fault.
 pub fn check(bytes: &[u8]) {
     let body: Option<Value> = serde_json::from_slice(bytes).ok();
-    let (call, expected_id) = (parse(bytes), id_of_call(body.as_ref()));
+    let (call, expected_id) = (parse_call(bytes), id_of_call(body.as_ref()));
     let JsonRpcCall { id: actual_id, method, params } = match call {
         Ok(call) => call,
         Err(RejectedCall { id: actual_id, failure }) => {
@@ -22,7 +22,7 @@ pub fn check(bytes: &[u8]) {
             return check_answer(&actual_id, &failure, &expected_id);
         }
     };
-    let answer = success(actual_id.clone(), Value::Null);
+    let answer = success_response(actual_id.clone(), Value::Null);
     assert_eq!(answer.get("id"), Some(&expected_id));
     let (old, new) = (Method::of_0_3(&method), Method::of_1_0(&method));
     assert!(old.is_none() || new.is_none(), "both versions know `{method}`");

@@ -11,7 +11,7 @@ use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
 use algonius_supervisor::config::{self, Settings};
 use algonius_supervisor::platform::clock::WallClock;
 use algonius_supervisor::{RunningService, start_with};
-use algonius_warden::wardens::HolderCommand;
+use algonius_warden::process_holders::HolderCommand;
 use axum::http::Uri;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -97,14 +97,15 @@ pub(crate) struct GrpcHarness {
 impl GrpcHarness {
     pub(crate) async fn start(adapt: impl FnOnce(&mut Settings)) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("supervisor.toml");
-        std::fs::write(&file, CONFIG).expect("the configuration is written");
+        let config_file = folder.path().join("supervisor.toml");
+        std::fs::write(&config_file, CONFIG).expect("the configuration is written");
         let env = |name: &str| std::env::var(name).ok();
-        let mut settings = config::load(&file, &env).expect("a sound configuration").settings;
+        let mut settings =
+            config::load(&config_file, &env).expect("a sound configuration").settings;
         settings.callers.tokens.push(TokenSeed {
             name: "reader".to_owned(),
             hash: Sha256::digest(READER_TOKEN).into(),
-            scope: Scope { rights: vec![Right::Read], agents: Some(vec![id("echo")]) },
+            scope: Scope { rights: vec![Right::Read], agents: Some(vec![agent_id("echo")]) },
             expires: None,
         });
         adapt(&mut settings);
@@ -120,16 +121,16 @@ impl GrpcHarness {
     }
 
     pub(crate) fn client_of_0_3(&self, host: &str) -> OldClient<Http2> {
-        OldClient::with_origin(http2(self.running.address()), origin(host))
+        OldClient::with_origin(http2_client(self.running.address()), origin(host))
     }
 
     pub(crate) fn client_of_1_0(&self, host: &str) -> NewClient<Http2> {
-        NewClient::with_origin(http2(self.running.address()), origin(host))
+        NewClient::with_origin(http2_client(self.running.address()), origin(host))
     }
 
     /// A call with the operator's token.
-    pub(crate) fn call<T>(&self, message: T) -> Request<T> {
-        with(Request::new(message), "authorization", &format!("Bearer {}", self.token))
+    pub(crate) fn authorized_request<T>(&self, message: T) -> Request<T> {
+        with_metadata(Request::new(message), "authorization", &format!("Bearer {}", self.token))
     }
 
     pub(crate) async fn stop(self) {
@@ -137,15 +138,19 @@ impl GrpcHarness {
     }
 }
 
-pub(crate) fn id(agent: &str) -> algonius_actors::model::id::AgentId {
-    algonius_actors::model::id::AgentId::new(agent).expect("an id")
+pub(crate) fn agent_id(id: &str) -> algonius_actors::model::id::AgentId {
+    algonius_actors::model::id::AgentId::new(id).expect("an id")
 }
 
 pub(crate) fn origin(host: &str) -> Uri {
     format!("http://{host}").parse().expect("an address")
 }
 
-pub(crate) fn with<T>(mut request: Request<T>, name: &'static str, value: &str) -> Request<T> {
+pub(crate) fn with_metadata<T>(
+    mut request: Request<T>,
+    name: &'static str,
+    value: &str,
+) -> Request<T> {
     let value: AsciiMetadataValue = value.parse().expect("plain text");
     request.metadata_mut().append(name, value);
     request
@@ -176,11 +181,11 @@ impl tower::Service<Uri> for Connector {
     }
 }
 
-pub(crate) fn http2(address: SocketAddr) -> Http2 {
+pub(crate) fn http2_client(address: SocketAddr) -> Http2 {
     Client::builder(TokioExecutor::new()).http2_only(true).build(Connector(address))
 }
 
 /// Result of the work, which must end within the time limit of a step.
-pub(crate) async fn timed<T>(work: impl Future<Output = T>) -> T {
+pub(crate) async fn within_step_timeout<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(STEP_TIMEOUT, work).await.expect("in time")
 }

@@ -5,9 +5,9 @@ use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
 use prost::Message as _;
 use tonic::Status;
 
-use crate::harness::{GrpcHarness, timed, with};
+use crate::harness::{GrpcHarness, with_metadata, within_step_timeout};
 
-pub(crate) fn old_text(text: &str) -> old::SendMessageRequest {
+pub(crate) fn old_send_request(text: &str) -> old::SendMessageRequest {
     let part = old::Part { part: Some(old::part::Part::Text(text.to_owned())), metadata: None };
     old::SendMessageRequest {
         request: Some(old::Message {
@@ -20,7 +20,7 @@ pub(crate) fn old_text(text: &str) -> old::SendMessageRequest {
     }
 }
 
-pub(crate) fn new_text(tenant: &str, text: &str) -> new::SendMessageRequest {
+pub(crate) fn new_send_request(tenant: &str, text: &str) -> new::SendMessageRequest {
     let content = Some(new::part::Content::Text(text.to_owned()));
     new::SendMessageRequest {
         tenant: tenant.to_owned(),
@@ -48,48 +48,48 @@ pub(crate) fn new_task(answer: new::SendMessageResponse) -> new::Task {
     }
 }
 
-pub(crate) fn old_answer(task: &old::Task) -> &str {
+pub(crate) fn old_answer_text(task: &old::Task) -> &str {
     match &task.artifacts[0].parts[0].part {
         Some(old::part::Part::Text(text)) => text,
         other => panic!("not a text: {other:?}"),
     }
 }
 
-pub(crate) fn new_answer(task: &new::Task) -> &str {
+pub(crate) fn new_answer_text(task: &new::Task) -> &str {
     match &task.artifacts[0].parts[0].content {
         Some(new::part::Content::Text(text)) => text,
         other => panic!("not a text: {other:?}"),
     }
 }
 
-pub(crate) async fn send_new(
+pub(crate) async fn send_to_agent(
     grpc: &GrpcHarness,
     host: &str,
     tenant: &str,
     agent: Option<&str>,
 ) -> String {
-    let mut call = grpc.call(new_text(tenant, "you"));
+    let mut call = grpc.authorized_request(new_send_request(tenant, "you"));
     if let Some(agent) = agent {
-        call = with(call, "a2a-agent", agent);
+        call = with_metadata(call, "a2a-agent", agent);
     }
-    match timed(grpc.client_of_1_0(host).send_message(call)).await {
-        Ok(answer) => new_answer(&new_task(answer.into_inner())).to_owned(),
+    match within_step_timeout(grpc.client_of_1_0(host).send_message(call)).await {
+        Ok(answer) => new_answer_text(&new_task(answer.into_inner())).to_owned(),
         Err(status) => format!("{:?}", status.code()),
     }
 }
 
 /// The reason in the first detail: `google.rpc.Status` holds `Any`, which holds an `ErrorInfo`.
-pub(crate) fn reason(status: &Status) -> String {
+pub(crate) fn error_reason(status: &Status) -> String {
     #[derive(Clone, PartialEq, prost::Message)]
-    struct Outer {
+    struct StatusDetails {
         #[prost(message, repeated, tag = "3")]
         details: Vec<prost_types::Any>,
     }
     #[derive(Clone, PartialEq, prost::Message)]
-    struct Inner {
+    struct ErrorInfoReason {
         #[prost(string, tag = "1")]
         reason: String,
     }
-    let outer = Outer::decode(status.details()).expect("details");
-    Inner::decode(&*outer.details[0].value).expect("a reason").reason
+    let status_details = StatusDetails::decode(status.details()).expect("details");
+    ErrorInfoReason::decode(&*status_details.details[0].value).expect("a reason").reason
 }

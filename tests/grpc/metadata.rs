@@ -4,14 +4,14 @@ use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
 use new::stream_response::Payload;
 use tonic::{Code, Streaming};
 
-use crate::harness::{GrpcHarness, id, timed, with};
-use crate::messages::{new_task, new_text};
+use crate::harness::{GrpcHarness, agent_id, with_metadata, within_step_timeout};
+use crate::messages::{new_send_request, new_task};
 
 const CURSOR_EXTENSION: &str = "https://algonius.dev/a2a/ext/event-cursor/v1";
 
 async fn events(mut stream: Streaming<new::StreamResponse>) -> Vec<Payload> {
     let mut events = Vec::new();
-    while let Some(event) = timed(stream.message()).await.expect("an event") {
+    while let Some(event) = within_step_timeout(stream.message()).await.expect("an event") {
         events.push(event.payload.expect("a payload"));
     }
     events
@@ -34,39 +34,55 @@ fn cursor(event: &Payload) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grpc_stream_resumes_after_an_event_number() {
-    let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(id("echo"))).await;
+    let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("echo"))).await;
     let mut client = grpc.client_of_1_0("service");
-    let call = with(grpc.call(new_text("", "tea")), "a2a-extensions", CURSOR_EXTENSION);
-    let answer = timed(client.send_streaming_message(call)).await.expect("a stream");
-    let used = answer.metadata().get("a2a-extensions").and_then(|value| value.to_str().ok());
-    assert_eq!(used, Some(CURSOR_EXTENSION));
+    let call = with_metadata(
+        grpc.authorized_request(new_send_request("", "tea")),
+        "a2a-extensions",
+        CURSOR_EXTENSION,
+    );
+    let answer = within_step_timeout(client.send_streaming_message(call)).await.expect("a stream");
+    let extensions = answer.metadata().get("a2a-extensions").and_then(|value| value.to_str().ok());
+    assert_eq!(extensions, Some(CURSOR_EXTENSION));
     let first_events = events(answer.into_inner()).await;
     let numbers: Vec<_> = first_events.iter().map(cursor).collect();
     let Payload::Task(task) = &first_events[0] else { panic!("no task: {first_events:?}") };
 
     let request = new::SubscribeToTaskRequest { id: task.id.clone(), ..Default::default() };
-    let call = with(grpc.call(request), "last-event-id", &numbers[0]);
-    let rest = timed(client.subscribe_to_task(call)).await.expect("the rest").into_inner();
-    let rest = events(rest).await;
-    assert_eq!(rest.len(), first_events.len() - 1);
-    let Payload::StatusUpdate(end) = &rest[rest.len() - 1] else { panic!("no end: {rest:?}") };
+    let call = with_metadata(grpc.authorized_request(request), "last-event-id", &numbers[0]);
+    let remaining_events =
+        within_step_timeout(client.subscribe_to_task(call)).await.expect("the rest").into_inner();
+    let remaining_events = events(remaining_events).await;
+    assert_eq!(remaining_events.len(), first_events.len() - 1);
+    let Payload::StatusUpdate(end) = &remaining_events[remaining_events.len() - 1] else {
+        panic!("no end: {remaining_events:?}")
+    };
     assert_eq!(end.status.as_ref().expect("a status").state(), new::TaskState::Completed);
     grpc.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idempotency_key_identifies_a_grpc_request() {
-    let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(id("echo"))).await;
+    let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("echo"))).await;
     let mut client = grpc.client_of_1_0("service");
     let mut ids = Vec::new();
     for _ in 0..2 {
-        let call = with(grpc.call(new_text("", "tea")), "idempotency-key", "k-1");
-        let sent = timed(client.send_message(call)).await.expect("an answer").into_inner();
-        ids.push(new_task(sent).id);
+        let call = with_metadata(
+            grpc.authorized_request(new_send_request("", "tea")),
+            "idempotency-key",
+            "k-1",
+        );
+        let response =
+            within_step_timeout(client.send_message(call)).await.expect("an answer").into_inner();
+        ids.push(new_task(response).id);
     }
     assert_eq!(ids[0], ids[1]);
-    let call = with(grpc.call(new_text("", "coffee")), "idempotency-key", "k-1");
-    let refused = timed(client.send_message(call)).await.expect_err("another body");
+    let call = with_metadata(
+        grpc.authorized_request(new_send_request("", "coffee")),
+        "idempotency-key",
+        "k-1",
+    );
+    let refused = within_step_timeout(client.send_message(call)).await.expect_err("another body");
     assert_eq!(refused.code(), Code::AlreadyExists);
     grpc.stop().await;
 }
@@ -74,15 +90,18 @@ async fn an_idempotency_key_identifies_a_grpc_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grpc_call_continues_its_trace_and_has_a_request_id() {
     const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(id("env"))).await;
+    let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("env"))).await;
     let mut client = grpc.client_of_1_0("service");
-    let call = with(grpc.call(new_text("", "tea")), "traceparent", PARENT);
+    let call =
+        with_metadata(grpc.authorized_request(new_send_request("", "tea")), "traceparent", PARENT);
     let answer =
-        timed(client.send_message(with(call, "x-request-id", "mine"))).await.expect("a task");
+        within_step_timeout(client.send_message(with_metadata(call, "x-request-id", "mine")))
+            .await
+            .expect("a task");
     let request_id = answer.metadata().get("x-request-id").and_then(|value| value.to_str().ok());
     assert_eq!(request_id, Some("mine"));
-    let printed = format!("{:?}", answer.into_inner());
-    let (_, traceparent) = printed.split_once("TRACEPARENT=").expect("the environment");
+    let output = format!("{:?}", answer.into_inner());
+    let (_, traceparent) = output.split_once("TRACEPARENT=").expect("the environment");
     assert_eq!(traceparent.get(..36), PARENT.get(..36));
     assert_ne!(traceparent.get(..55), Some(PARENT));
     grpc.stop().await;

@@ -4,11 +4,11 @@ use algonius_a2a::grpc::proto::a2a_v1 as old;
 use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
 use prost_types::value::Kind;
 
-use crate::harness::{GrpcHarness, id, timed, with};
-use crate::messages::{new_task, new_text, old_task, old_text};
+use crate::harness::{GrpcHarness, agent_id, with_metadata, within_step_timeout};
+use crate::messages::{new_send_request, new_task, old_send_request, old_task};
 
 /// Returns the number of bytes that are missing from an artifact, from its metadata.
-fn dropped(metadata: Option<&prost_types::Struct>) -> Option<f64> {
+fn dropped_bytes(metadata: Option<&prost_types::Struct>) -> Option<f64> {
     let truncated = metadata?.fields.get("truncated")?.kind.as_ref()?;
     let Kind::StructValue(truncated) = truncated else { return None };
     match truncated.fields.get("droppedBytes")?.kind.as_ref()? {
@@ -19,15 +19,20 @@ fn dropped(metadata: Option<&prost_types::Struct>) -> Option<f64> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_truncated_answer_is_marked_in_both_versions() {
-    let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(id("flood"))).await;
-    let call = grpc.call(old_text("go"));
-    let sent = timed(grpc.client_of_0_3("service").send_message(call)).await.expect("an answer");
-    let task: old::Task = old_task(sent.into_inner());
-    assert_eq!(dropped(task.artifacts[0].metadata.as_ref()), Some(90_000.0));
-    let call = grpc.call(new_text("", "go"));
-    let sent = timed(grpc.client_of_1_0("service").send_message(call)).await.expect("an answer");
-    let task: new::Task = new_task(sent.into_inner());
-    assert_eq!(dropped(task.artifacts[0].metadata.as_ref()), Some(90_000.0));
+    let grpc =
+        GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("flood"))).await;
+    let call = grpc.authorized_request(old_send_request("go"));
+    let response = within_step_timeout(grpc.client_of_0_3("service").send_message(call))
+        .await
+        .expect("an answer");
+    let task: old::Task = old_task(response.into_inner());
+    assert_eq!(dropped_bytes(task.artifacts[0].metadata.as_ref()), Some(90_000.0));
+    let call = grpc.authorized_request(new_send_request("", "go"));
+    let response = within_step_timeout(grpc.client_of_1_0("service").send_message(call))
+        .await
+        .expect("an answer");
+    let task: new::Task = new_task(response.into_inner());
+    assert_eq!(dropped_bytes(task.artifacts[0].metadata.as_ref()), Some(90_000.0));
     grpc.stop().await;
 }
 
@@ -40,14 +45,21 @@ fn gate_file() -> (tempfile::TempDir, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_is_streamed_over_grpc_while_the_program_waits() {
-    let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(id("lines"))).await;
+    let grpc =
+        GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("lines"))).await;
     let (_folder, gate) = gate_file();
-    let call = with(grpc.call(old_text(&gate)), "a2a-extensions", EXTENSIONS);
+    let call = with_metadata(
+        grpc.authorized_request(old_send_request(&gate)),
+        "a2a-extensions",
+        EXTENSIONS,
+    );
     let mut client = grpc.client_of_0_3("service");
-    let mut events =
-        timed(client.send_streaming_message(call)).await.expect("a stream").into_inner();
-    let (mut output, mut last) = (String::new(), false);
-    while let Some(event) = timed(events.message()).await.expect("an event") {
+    let mut events = within_step_timeout(client.send_streaming_message(call))
+        .await
+        .expect("a stream")
+        .into_inner();
+    let (mut output, mut is_last_chunk) = (String::new(), false);
+    while let Some(event) = within_step_timeout(events.message()).await.expect("an event") {
         use old::stream_response::Payload;
         let Some(Payload::ArtifactUpdate(update)) = event.payload else { continue };
         assert_eq!(update.append, !output.is_empty());
@@ -55,12 +67,12 @@ async fn output_is_streamed_over_grpc_while_the_program_waits() {
             let Some(old::part::Part::Text(text)) = part.part else { panic!("no text") };
             output += &text;
         }
-        last = update.last_chunk;
+        is_last_chunk = update.last_chunk;
         if output.contains("one") {
             std::fs::write(&gate, "").expect("a gate"); // Not before.
         }
     }
-    assert_eq!((output.as_str(), last), ("one\ntwo\n", true));
+    assert_eq!((output.as_str(), is_last_chunk), ("one\ntwo\n", true));
     grpc.stop().await;
 }
 
@@ -79,16 +91,24 @@ fn new_texts(artifact: Option<new::Artifact>) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn standard_error_is_streamed_and_a_stream_is_resumed() {
-    let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(id("lines"))).await;
+    let grpc =
+        GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("lines"))).await;
     let (_folder, gate) = gate_file();
-    let call = with(grpc.call(new_text("", &gate)), "a2a-extensions", EXTENSIONS);
+    let call = with_metadata(
+        grpc.authorized_request(new_send_request("", &gate)),
+        "a2a-extensions",
+        EXTENSIONS,
+    );
     let mut client = grpc.client_of_1_0("service");
-    let mut events =
-        timed(client.send_streaming_message(call)).await.expect("a stream").into_inner();
+    let mut events = within_step_timeout(client.send_streaming_message(call))
+        .await
+        .expect("a stream")
+        .into_inner();
     let [mut task_id, mut last_cursor, mut errors, mut text] = [const { String::new() }; 4];
     while !(errors.contains("err one") && text.contains("one")) {
         use new::stream_response::Payload;
-        let event = timed(events.message()).await.expect("an event").expect("one more");
+        let event =
+            within_step_timeout(events.message()).await.expect("an event").expect("one more");
         let metadata = match event.payload.expect("a payload") {
             Payload::Task(created) => {
                 task_id = created.id;
@@ -105,10 +125,10 @@ async fn standard_error_is_streamed_and_a_stream_is_resumed() {
         if let Some(Kind::StructValue(stderr)) =
             fields.get("stderr").and_then(|it| it.kind.as_ref())
         {
-            let Some(Kind::StringValue(more)) = &stderr.fields["text"].kind else {
+            let Some(Kind::StringValue(new_text)) = &stderr.fields["text"].kind else {
                 panic!("no text")
             };
-            errors += more;
+            errors += new_text;
         }
         let cursor = &fields["https://algonius.dev/a2a/ext/event-cursor/v1"];
         let Some(Kind::StringValue(cursor)) = &cursor.kind else { panic!("no place") };
@@ -117,16 +137,17 @@ async fn standard_error_is_streamed_and_a_stream_is_resumed() {
     drop(events);
     std::fs::write(&gate, "").expect("a gate");
     let request = new::SubscribeToTaskRequest { tenant: String::new(), id: task_id };
-    let call = with(grpc.call(request), "last-event-id", &last_cursor);
-    let mut rest = timed(client.subscribe_to_task(call)).await.expect("a stream").into_inner();
-    let mut more = String::new();
-    while let Some(event) = timed(rest.message()).await.expect("an event") {
+    let call = with_metadata(grpc.authorized_request(request), "last-event-id", &last_cursor);
+    let mut resumed_events =
+        within_step_timeout(client.subscribe_to_task(call)).await.expect("a stream").into_inner();
+    let mut new_text = String::new();
+    while let Some(event) = within_step_timeout(resumed_events.message()).await.expect("an event") {
         let Some(new::stream_response::Payload::ArtifactUpdate(update)) = event.payload else {
             continue;
         };
         assert!(update.append, "what came before is not told again");
-        more += &new_texts(update.artifact);
+        new_text += &new_texts(update.artifact);
     }
-    assert_eq!(more, "two\n");
+    assert_eq!(new_text, "two\n");
     grpc.stop().await;
 }

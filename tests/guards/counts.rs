@@ -16,13 +16,13 @@ const ROUTINE_VARIABLE: &str = "ALGONIUS_COUNTED_ROUTINE";
 const ROUNDS_VARIABLE: &str = "ALGONIUS_COUNTED_ROUNDS";
 
 /// Counts are kept anew where this is set.
-const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
+const REWRITE_VARIABLE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
 
 /// By how many thousandths of what is kept a count may grow; by twice as many it may shrink until it is
 /// to be kept anew.
 const MAX_GROWTH_THOUSANDTHS: u64 = 30;
 
-fn file() -> PathBuf {
+fn counts_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guards/counts.txt")
 }
 
@@ -65,10 +65,10 @@ fn no_routine_exceeds_its_recorded_instructions() {
     let counts: BTreeMap<_, _> =
         ROUTINES.iter().map(|(name, _)| (*name, count_instructions(name))).collect();
     let text: String = counts.iter().map(|(name, count)| format!("{count:>10} {name}\n")).collect();
-    if env::var_os(REWRITE).is_some() {
-        return fs::write(file(), text).unwrap();
+    if env::var_os(REWRITE_VARIABLE).is_some() {
+        return fs::write(counts_file(), text).unwrap();
     }
-    let recorded = fs::read_to_string(file()).unwrap_or_default();
+    let recorded = fs::read_to_string(counts_file()).unwrap_or_default();
     let recorded: BTreeMap<_, u64> = recorded
         .lines()
         .filter_map(|line| line.trim().split_once(' '))
@@ -77,14 +77,14 @@ fn no_routine_exceeds_its_recorded_instructions() {
     assert_eq!(
         recorded.keys().collect::<Vec<_>>(),
         counts.keys().collect::<Vec<_>>(),
-        "{REWRITE}=1"
+        "{REWRITE_VARIABLE}=1"
     );
     let deviations =
         counts.iter().filter_map(|(name, count)| deviation(name, *recorded.get(*name)?, *count));
-    let wrong: Vec<_> = deviations.collect();
+    let deviations: Vec<_> = deviations.collect();
     assert!(
-        wrong.is_empty(),
-        "{wrong:#?}\nwhere it must be so, {REWRITE}=1 keeps what is now:\n{text}"
+        deviations.is_empty(),
+        "{deviations:#?}\nwhere it must be so, {REWRITE_VARIABLE}=1 keeps what is now:\n{text}"
     );
 }
 

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use algonius_a2a::jsonrpc::parse;
+use algonius_a2a::jsonrpc::parse_call;
 use algonius_a2a::v0_3;
 use algonius_a2a::v1_json as json;
 use algonius_actors::decide::admission::{self, AdmissionQueue};
@@ -13,7 +13,7 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::testing::{DEFAULT_AGENT, cron_schedule, spec};
 use algonius_redact::{RedactionStream, Redactor};
 use chrono::{DateTime, TimeDelta, Utc};
-use serde_json::{Value, json as written};
+use serde_json::{Value, json as json_value};
 use uuid::Uuid;
 
 type Routine = Box<dyn FnMut()>;
@@ -24,11 +24,11 @@ type NamedRoutine = (&'static str, fn() -> Routine);
 /// Each routine.
 pub(crate) const ROUTINES: [NamedRoutine; 9] = [
     ("decide admission: ten come, wait and go", admission),
-    ("decide execution: 200 times from the beginning to the slot", beginning),
-    ("decide due: a day of a schedule", due),
-    ("redact: 16 KB of plain lines", || redacting(LINE_WITHOUT_SECRET)),
-    ("redact: 16 KB with tokens in them", || redacting(LINE_WITH_SECRET)),
-    ("redact: 16 KB in pieces", streaming),
+    ("decide execution: 200 times from the beginning to the slot", execution_start),
+    ("decide due: a day of a schedule", due_times),
+    ("redact: 16 KB of plain lines", || redaction(LINE_WITHOUT_SECRET)),
+    ("redact: 16 KB with tokens in them", || redaction(LINE_WITH_SECRET)),
+    ("redact: 16 KB in pieces", stream_redaction),
     ("wire 0.3: a message is read", message_0_3),
     ("wire 0.3: a task is read and written", task_0_3),
     ("wire 1.0: a message is read", message_1_0),
@@ -42,20 +42,20 @@ const LINE_WITH_SECRET: &str =
 fn admission() -> Routine {
     let ids: Vec<_> = (1..=10).map(|number| ExecutionId(Uuid::from_u128(number))).collect();
     Box::new(move || {
-        let mut line = AdmissionQueue::new(Some(4), 100);
+        let mut queue = AdmissionQueue::new(Some(4), 100);
         for event in [
             admission::AdmissionEvent::Arrived,
             admission::AdmissionEvent::Recorded,
             admission::AdmissionEvent::Ended,
         ] {
             for id in &ids {
-                (line, _) = black_box(admission::step(line, event(*id)));
+                (queue, _) = black_box(admission::step(queue, event(*id)));
             }
         }
     })
 }
 
-fn beginning() -> Routine {
+fn execution_start() -> Routine {
     let policy = ExecutionPolicy::of(&spec(DEFAULT_AGENT));
     Box::new(move || {
         // Often enough that what the harness does beside it does not show.
@@ -69,7 +69,7 @@ fn beginning() -> Routine {
     })
 }
 
-fn due() -> Routine {
+fn due_times() -> Routine {
     let spec = cron_schedule("daily", "*/15 8-18 * * 1-5");
     let cursor: DateTime<Utc> = DateTime::from_timestamp(1_795_000_000, 0).unwrap();
     Box::new(move || {
@@ -77,19 +77,19 @@ fn due() -> Routine {
     })
 }
 
-fn text(line: &str) -> String {
+fn repeated_line(line: &str) -> String {
     line.repeat((16 << 10) / line.len())
 }
 
-fn redacting(line: &'static str) -> Routine {
-    let (redactor, text) = (Redactor::new(["a-registered-value".to_owned()]), text(line));
+fn redaction(line: &'static str) -> Routine {
+    let (redactor, text) = (Redactor::new(["a-registered-value".to_owned()]), repeated_line(line));
     Box::new(move || {
         black_box(redactor.redact(&text));
     })
 }
 
-fn streaming() -> Routine {
-    let (redactor, text) = (Arc::new(Redactor::new([])), text(LINE_WITHOUT_SECRET));
+fn stream_redaction() -> Routine {
+    let (redactor, text) = (Arc::new(Redactor::new([])), repeated_line(LINE_WITHOUT_SECRET));
     Box::new(move || {
         let mut stream = RedactionStream::new(Arc::clone(&redactor));
         for piece in text.as_bytes().chunks(1000) {
@@ -100,33 +100,34 @@ fn streaming() -> Routine {
 }
 
 fn message_0_3() -> Routine {
-    let parts = written!([{"kind": "text", "text": LINE_WITHOUT_SECRET.repeat(10)}]);
-    let message = written!({"kind": "message", "role": "user", "messageId": "m", "parts": parts});
-    let params = written!({"message": message, "configuration": {"blocking": false}});
-    let call = written!({"jsonrpc": "2.0", "id": 7, "method": "message/send", "params": params});
+    let parts = json_value!([{"kind": "text", "text": LINE_WITHOUT_SECRET.repeat(10)}]);
+    let message =
+        json_value!({"kind": "message", "role": "user", "messageId": "m", "parts": parts});
+    let params = json_value!({"message": message, "configuration": {"blocking": false}});
+    let call = json_value!({"jsonrpc": "2.0", "id": 7, "method": "message/send", "params": params});
     let bytes = call.to_string().into_bytes();
     Box::new(move || {
-        let call = parse(&bytes).unwrap_or_else(|_| panic!("a call"));
+        let call = parse_call(&bytes).unwrap_or_else(|_| panic!("a call"));
         black_box(v0_3::read::send(call.params).unwrap());
     })
 }
 
 fn message_1_0() -> Routine {
-    let parts = written!([{"text": LINE_WITHOUT_SECRET.repeat(10)}]);
-    let message = written!({"role": "ROLE_USER", "messageId": "m", "parts": parts});
-    let call = written!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": {"message": message}});
+    let parts = json_value!([{"text": LINE_WITHOUT_SECRET.repeat(10)}]);
+    let message = json_value!({"role": "ROLE_USER", "messageId": "m", "parts": parts});
+    let call = json_value!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": {"message": message}});
     let bytes = call.to_string().into_bytes();
     Box::new(move || {
-        let call = parse(&bytes).unwrap_or_else(|_| panic!("a call"));
+        let call = parse_call(&bytes).unwrap_or_else(|_| panic!("a call"));
         black_box(json::read::send(call.params).unwrap());
     })
 }
 
 fn task_0_3() -> Routine {
-    let part = written!([{"kind": "text", "text": LINE_WITHOUT_SECRET.repeat(10)}]);
-    let artifacts = written!([{"artifactId": "a", "parts": part}]);
-    let status = written!({"state": "completed", "timestamp": "2026-11-22T08:15:01.204Z"});
-    let task: Value = written!({
+    let part = json_value!([{"kind": "text", "text": LINE_WITHOUT_SECRET.repeat(10)}]);
+    let artifacts = json_value!([{"artifactId": "a", "parts": part}]);
+    let status = json_value!({"state": "completed", "timestamp": "2026-11-22T08:15:01.204Z"});
+    let task: Value = json_value!({
         "kind": "task", "id": "t", "contextId": "c", "status": status, "artifacts": artifacts,
     });
     let bytes = task.to_string().into_bytes();

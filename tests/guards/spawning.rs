@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use algonius_gauge::load::{StopCondition, run};
+use algonius_gauge::load::{StopCondition, run_load};
 use algonius_gauge::service::Service;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
@@ -39,12 +39,18 @@ async fn trace_service() -> Option<SyscallTrace> {
         return None;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (script, trace) = script(&folder);
-    let service = Service::on(script.to_str().unwrap(), CONFIG).await;
-    let service_pids = service.processes();
+    let (script, trace) = write_traced_script(&folder);
+    let service = Service::start_with_config(script.to_str().unwrap(), CONFIG).await;
+    let service_pids = service.pids();
     let agents = ["cat", "versioned", "writing"];
     for agent in agents {
-        run(service.address, &service.rpc(agent, 64), 1, StopCondition::Completed(3)).await;
+        run_load(
+            service.address,
+            &service.json_rpc_load(agent, 64),
+            1,
+            StopCondition::Completed(3),
+        )
+        .await;
     }
     drop(service);
     let lines = read_trace(&trace, service_pids[0]).await;
@@ -53,26 +59,26 @@ async fn trace_service() -> Option<SyscallTrace> {
 
 /// A program that is the service under strace: the tracer stands aside, so that the process that is
 /// started is the service itself.
-fn script(folder: &TempDir) -> (PathBuf, PathBuf) {
+fn write_traced_script(folder: &TempDir) -> (PathBuf, PathBuf) {
     let (script, trace) = (folder.path().join("traced"), folder.path().join("trace"));
-    let text = format!(
+    let script_text = format!(
         "#!/bin/sh\nexec strace -DD -f -qq -e {TRACED_CALLS} -o '{}' '{}' \"$@\"\n",
         trace.display(),
         env!("CARGO_BIN_EXE_algonius")
     );
-    fs::write(&script, text).unwrap();
+    fs::write(&script, script_text).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     (script, trace)
 }
 
 /// The lines of a trace, once this process has ended in it.
-async fn read_trace(trace: &Path, process: u32) -> Vec<String> {
+async fn read_trace(trace: &Path, pid: u32) -> Vec<String> {
     let started_at = Instant::now();
     loop {
         let text = fs::read_to_string(trace).unwrap_or_default();
         let lines: Vec<_> = text.lines().map(str::to_owned).collect();
         let is_of_process =
-            |line: &&String| line.split_whitespace().next() == Some(&process.to_string());
+            |line: &&String| line.split_whitespace().next() == Some(&pid.to_string());
         if lines.iter().filter(is_of_process).any(|line| line.contains("exit_group")) {
             return lines;
         }
@@ -127,19 +133,19 @@ async fn no_process_is_created_by_fork() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_accepted_connection_sets_tcp_nodelay() {
     let Some(SyscallTrace { lines, .. }) = trace_service().await else { return };
-    let mut accepted = 0;
+    let mut accepted_count = 0;
     for (index, line) in lines.iter().enumerate() {
         let Some(socket) = accepted_socket(line) else { continue };
-        accepted += 1;
-        let set = format!("setsockopt({socket}, SOL_TCP, TCP_NODELAY, [1]");
-        let after =
+        accepted_count += 1;
+        let expected_call = format!("setsockopt({socket}, SOL_TCP, TCP_NODELAY, [1]");
+        let later_lines =
             lines.iter().skip(index + 1).take_while(|line| accepted_socket(line) != Some(socket));
         assert!(
-            after.into_iter().any(|line| line.contains(&set)),
+            later_lines.into_iter().any(|line| line.contains(&expected_call)),
             "{line}: TCP_NODELAY is not set"
         );
     }
-    assert!(accepted >= 3, "{lines:#?}");
+    assert!(accepted_count >= 3, "{lines:#?}");
 }
 
 /// The socket of a connection that a line takes. Those of the warden's are no TCP.

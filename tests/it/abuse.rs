@@ -9,9 +9,11 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::harness::client::{completed, id, message_with_id, outcome};
-use crate::harness::processes::{cpu_time, peak_memory, reset_peak_memory, sockets};
-use crate::harness::{Service, Setup, fake, json_rpc_call, message, poll_until, within_deadline};
+use crate::harness::client::{completed_with, id, message_with_id, outcome};
+use crate::harness::processes::{cpu_ticks, open_socket_count, peak_memory, reset_peak_memory};
+use crate::harness::{
+    Service, Setup, fake_agent, json_rpc_call, message, poll_until, within_deadline,
+};
 
 const MIB: u64 = 1 << 20;
 
@@ -19,21 +21,21 @@ const MIB: u64 = 1 << 20;
 const HEAVY_WORK_TIMEOUT: Duration = Duration::from_secs(200);
 
 /// By how much the memory of the service grew at most while `work` went on.
-async fn growth(service: &Service, work: impl Future<Output = ()>) -> u64 {
-    let before = reset_peak_memory(service.pid());
+async fn memory_growth(service: &Service, work: impl Future<Output = ()>) -> u64 {
+    let initial_bytes = reset_peak_memory(service.pid());
     work.await;
-    peak_memory(service.pid()).saturating_sub(before)
+    peak_memory(service.pid()).saturating_sub(initial_bytes)
 }
 
 /// Connections that have sent this.
 async fn open_connections(service: &Service, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
-    let mut opened = Vec::with_capacity(count);
+    let mut streams = Vec::with_capacity(count);
     for _ in 0..count {
         let mut stream = service.connect().await;
         _ = stream.write_all(bytes).await; // One too many is closed at once.
-        opened.push(stream);
+        streams.push(stream);
     }
-    opened
+    streams
 }
 
 /// A connection that takes in little before somebody reads, and has sent this.
@@ -47,7 +49,7 @@ async fn non_reading_client(service: &Service, bytes: &[u8]) -> TcpStream {
 }
 
 /// Sends a byte from time to time, until the other side closes.
-async fn drip(mut stream: TcpStream) {
+async fn send_slowly(mut stream: TcpStream) {
     let mut ticks = tokio::time::interval(Duration::from_millis(100));
     let mut byte = [0; 64];
     loop {
@@ -64,7 +66,8 @@ async fn drip(mut stream: TcpStream) {
 #[tokio::test]
 async fn slow_heads_and_bodies_are_cut_and_delay_no_other_caller() {
     let server = "header_timeout = 3\nbody_timeout = 3";
-    let service = Setup::server(server, &fake("echo", "echo", "")).start().await;
+    let service =
+        Setup::with_server_settings(server, &fake_agent("echo", "echo", "")).start().await;
     let head = b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ";
     let body = format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
@@ -72,15 +75,15 @@ async fn slow_heads_and_bodies_are_cut_and_delay_no_other_caller() {
         service.token
     );
     let mut slow_clients = JoinSet::new();
-    let growth_bytes = growth(&service, async {
+    let growth_bytes = memory_growth(&service, async {
         for stream in open_connections(&service, 300, head).await {
-            slow_clients.spawn(drip(stream));
+            slow_clients.spawn(send_slowly(stream));
         }
         for stream in open_connections(&service, 40, body.as_bytes()).await {
-            slow_clients.spawn(drip(stream));
+            slow_clients.spawn(send_slowly(stream));
         }
         for _ in 0..10 {
-            assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
+            assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
         }
     })
     .await;
@@ -89,20 +92,21 @@ async fn slow_heads_and_bodies_are_cut_and_delay_no_other_caller() {
         while slow_clients.join_next().await.is_some() {}
     })
     .await;
-    assert_eq!(outcome(&service.send("echo", "again").await), completed("again"));
+    assert_eq!(outcome(&service.send("echo", "again").await), completed_with("again"));
 }
 
 /// The first bytes of HTTP/2 begin like a request of HTTP/1, and are read without a timer there.
 #[tokio::test]
 async fn a_connection_without_a_protocol_is_closed() {
-    let setup = Setup::server("header_timeout = 0.5", &fake("echo", "echo", ""));
+    let setup =
+        Setup::with_server_settings("header_timeout = 0.5", &fake_agent("echo", "echo", ""));
     let service = setup.start().await;
     for bytes in [b"".as_slice(), b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r"] {
         let mut stream = service.connect().await;
         stream.write_all(bytes).await.unwrap();
-        let mut rest = Vec::new();
-        _ = within_deadline("the close", stream.read_to_end(&mut rest)).await; // A reset is a close.
-        assert_eq!(rest, b"");
+        let mut received_bytes = Vec::new();
+        _ = within_deadline("the close", stream.read_to_end(&mut received_bytes)).await; // A reset is a close.
+        assert_eq!(received_bytes, b"");
     }
 }
 
@@ -110,22 +114,23 @@ async fn a_connection_without_a_protocol_is_closed() {
 async fn two_thousand_idle_connections_cost_little_memory() {
     // Half of the places are for one address that does not authenticate.
     let server = "max_connections = 4200\nheader_timeout = 60";
-    let service = Setup::server(server, &fake("echo", "echo", "")).start().await;
-    let initial_sockets = sockets(service.pid());
+    let service =
+        Setup::with_server_settings(server, &fake_agent("echo", "echo", "")).start().await;
+    let initial_sockets = open_socket_count(service.pid());
     let mut idle = Vec::new();
-    let growth_bytes = growth(&service, async {
+    let growth_bytes = memory_growth(&service, async {
         idle = open_connections(&service, 2000, b"GET /heal").await;
         poll_until("all of them", async || {
-            (sockets(service.pid()) >= initial_sockets + 2000).then_some(())
+            (open_socket_count(service.pid()) >= initial_sockets + 2000).then_some(())
         })
         .await;
     })
     .await;
     assert!(growth_bytes < 100 * MIB, "grew by {growth_bytes} bytes");
-    assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
+    assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
     drop(idle);
     poll_until("their places", async || {
-        (sockets(service.pid()) <= initial_sockets + 1).then_some(())
+        (open_socket_count(service.pid()) <= initial_sockets + 1).then_some(())
     })
     .await;
 }
@@ -145,10 +150,10 @@ max_output_bytes = 40000000
 
 #[tokio::test(flavor = "multi_thread")]
 async fn followers_that_never_read_are_disconnected() {
-    let setup = Setup::server("write_timeout = 1", TALKER);
+    let setup = Setup::with_server_settings("write_timeout = 1", TALKER);
     let service = setup.start().await;
-    let initial_sockets = sockets(service.pid());
-    let task = service.begin("talker", "talk").await;
+    let initial_sockets = open_socket_count(service.pid());
+    let task = service.start_task("talker", "talk").await;
     let body = json_rpc_call("tasks/resubscribe", &json!({"id": task}));
     let request = format!(
         "POST /agents/talker/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
@@ -157,23 +162,25 @@ async fn followers_that_never_read_are_disconnected() {
         body.len()
     );
     let mut clients = Vec::new();
-    let growth_bytes = growth(&service, async {
+    let growth_bytes = memory_growth(&service, async {
         for _ in 0..20 {
             clients.push(non_reading_client(&service, request.as_bytes()).await);
         }
-        service.setup.open("go");
-        let ended = async {
-            while service.agent("talker").await["running"] != json!([]) {
+        service.setup.open_gate("go");
+        let talker_end = async {
+            while service.agent_status("talker").await["running"] != json!([]) {
                 // Between two readings; the deadline is around it.
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         };
-        timeout(HEAVY_WORK_TIMEOUT, ended).await.expect("the talker ends");
+        timeout(HEAVY_WORK_TIMEOUT, talker_end).await.expect("the talker ends");
     })
     .await;
     assert!(growth_bytes < 96 * MIB, "grew by {growth_bytes} bytes");
-    poll_until("their end", async || (sockets(service.pid()) <= initial_sockets + 1).then_some(()))
-        .await;
+    poll_until("their end", async || {
+        (open_socket_count(service.pid()) <= initial_sockets + 1).then_some(())
+    })
+    .await;
     assert_eq!(clients.len(), 20);
     let list = service.get("/api/v1/executions").await.json();
     assert_eq!(list["executions"][0]["outcome"], "completed", "{list}");
@@ -192,8 +199,8 @@ queue_depth = 20
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_unread_streams_of_50_megabytes_use_little_memory() {
     const MAX_GROWTH_BYTES: u64 = 128 * MIB;
-    let agents = [PRINTER, &fake("echo", "echo", "")].concat();
-    let service = Setup::server("write_timeout = 3600", &agents).start().await;
+    let agents = [PRINTER, &fake_agent("echo", "echo", "")].concat();
+    let service = Setup::with_server_settings("write_timeout = 3600", &agents).start().await;
     reset_peak_memory(service.pid());
     let mut clients = Vec::new();
     for number in 0..20 {
@@ -209,11 +216,11 @@ async fn twenty_unread_streams_of_50_megabytes_use_little_memory() {
         );
         clients.push(non_reading_client(&service, request.as_bytes()).await);
     }
-    let ended = async {
+    let printer_end = async {
         loop {
-            let other = service.send("echo", "hello").await;
-            assert_eq!(outcome(&other), completed("hello"));
-            let printer = service.agent("printer").await;
+            let echo_task = service.send("echo", "hello").await;
+            assert_eq!(outcome(&echo_task), completed_with("hello"));
+            let printer = service.agent_status("printer").await;
             if printer["running"] == json!([]) && printer["queued"] == json!([]) {
                 return;
             }
@@ -221,7 +228,7 @@ async fn twenty_unread_streams_of_50_megabytes_use_little_memory() {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
-    timeout(HEAVY_WORK_TIMEOUT, ended).await.expect("the programs end");
+    timeout(HEAVY_WORK_TIMEOUT, printer_end).await.expect("the programs end");
     let peak_bytes = peak_memory(service.pid());
     // R-98: Programs that print much output use little memory of the service, also if no client
     // reads their answers
@@ -252,11 +259,11 @@ idle_timeout = 3
 
 #[tokio::test]
 async fn a_program_that_waits_for_output_memory_is_not_idle() {
-    let agents = [TWO_PRINTERS, &fake("echo", "echo", "")].concat();
-    let service = Setup::server("output_memory = 1048576", &agents).start().await;
-    let first = service.begin("first", "").await;
+    let agents = [TWO_PRINTERS, &fake_agent("echo", "echo", "")].concat();
+    let service = Setup::with_server_settings("output_memory = 1048576", &agents).start().await;
+    let first = service.start_task("first", "").await;
     service.setup.wait_for_text("printed", "\n").await;
-    let second = service.begin("second", "").await;
+    let second = service.start_task("second", "").await;
     poll_until("a stream that waits", async || {
         let memory = service.get("/status").await.json()["machine"]["outputMemory"].clone();
         assert_eq!(memory["limitBytes"], 1_048_576, "{memory}");
@@ -265,14 +272,14 @@ async fn a_program_that_waits_for_output_memory_is_not_idle() {
     .await;
     let until_idle = tokio::time::Instant::now() + Duration::from_secs(7);
     while tokio::time::Instant::now() < until_idle {
-        assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
+        assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
         let state = service.execution(&second).await["outcome"].clone();
         // R-99: Beyond `output_memory`, a program waits until there is memory for its output, and
         // counts as busy while it waits
         assert_eq!(state, json!(null), "it has ended");
         tokio::time::sleep(Duration::from_millis(200)).await; // Between two readings.
     }
-    service.setup.open("go");
+    service.setup.open_gate("go");
     for (agent, task) in [("first", first), ("second", second)] {
         let (state, text) = outcome(&service.wait_for_end(agent, &task).await);
         assert_eq!((state.as_str(), text.len()), ("completed", 4_000_000), "{agent}");
@@ -281,20 +288,21 @@ async fn a_program_that_waits_for_output_memory_is_not_idle() {
 
 #[tokio::test]
 async fn too_many_connections_neither_stop_nor_load_the_service() {
-    let setup = Setup::server("header_timeout = 4", &fake("echo", "echo", "")).max_open_files(256);
+    let setup = Setup::with_server_settings("header_timeout = 4", &fake_agent("echo", "echo", ""))
+        .max_open_files(256);
     let service = setup.start().await;
     let connections = open_connections(&service, 400, b"GET /heal").await;
-    let before = cpu_time(service.pid());
-    let mut closed = 0;
+    let initial_ticks = cpu_ticks(service.pid());
+    let mut closed_count = 0;
     for mut stream in connections {
-        let mut rest = Vec::new();
-        _ = within_deadline("the close", stream.read_to_end(&mut rest)).await; // A reset is a close.
-        closed += 1;
+        let mut received_bytes = Vec::new();
+        _ = within_deadline("the close", stream.read_to_end(&mut received_bytes)).await; // A reset is a close.
+        closed_count += 1;
     }
-    assert_eq!(closed, 400);
-    let cpu_used = cpu_time(service.pid()) - before;
+    assert_eq!(closed_count, 400);
+    let cpu_used = cpu_ticks(service.pid()) - initial_ticks;
     assert!(cpu_used < 200, "worked for {cpu_used} hundredths of a second");
-    assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
+    assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
     assert!(
         service.stderr_text().contains("connection limit reduced"),
         "{}",
@@ -306,7 +314,8 @@ async fn too_many_connections_neither_stop_nor_load_the_service() {
 /// While as many connections are open as may be, what is asked over one of them is still done.
 #[tokio::test]
 async fn programs_start_while_all_connections_are_taken() {
-    let setup = Setup::server("header_timeout = 60", &fake("echo", "echo", "")).max_open_files(256);
+    let setup = Setup::with_server_settings("header_timeout = 60", &fake_agent("echo", "echo", ""))
+        .max_open_files(256);
     let service = setup.start().await;
     let mut first = service.connect().await;
     let body = json_rpc_call("message/send", &message("hello"));
@@ -323,6 +332,6 @@ async fn programs_start_while_all_connections_are_taken() {
     within_deadline("the answer", first.read_to_string(&mut answer)).await.unwrap();
     let document = answer.split("\r\n\r\n").nth(1).unwrap();
     let document: serde_json::Value = serde_json::from_str(document).unwrap();
-    assert_eq!(outcome(&document["result"]), completed("hello"), "{document}");
+    assert_eq!(outcome(&document["result"]), completed_with("hello"), "{document}");
     assert!(!id(&document["result"]).is_empty() && connections.len() == 300);
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, id, outcome};
+use crate::harness::client::{completed_with, id, outcome};
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake, gated, json_rpc_call, message,
+    Service, ServiceClient, Setup, TestResponse, fake_agent, gated_agent, json_rpc_call, message,
 };
 
 /// Every path that wants a token, with its method. The last ones name nothing that exists.
@@ -61,26 +61,27 @@ async fn expect_refused(client: &ServiceClient, path: &str, headers: &[String]) 
 
 #[tokio::test]
 async fn every_path_refuses_invalid_tokens_alike() {
-    let old = "o".repeat(40);
+    let expired_token = "o".repeat(40);
     let config = [
-        fake("echo", "echo", ""),
+        fake_agent("echo", "echo", ""),
         "[lockout]\nenabled = false\n[tokens.old]\ntoken_env = 'OLD'\nexpires = 2020-01-01T00:00:00Z\n".to_owned(),
     ];
-    let setup = Setup::server("public_card = false\ndefault_agent = 'echo'", &config.concat());
-    let service = setup.env("OLD", &old).start().await;
+    let settings = "public_card = false\ndefault_agent = 'echo'";
+    let setup = Setup::with_server_settings(settings, &config.concat());
+    let service = setup.env("OLD", &expired_token).start().await;
     let token = service.token.clone();
-    let bearer = |text: &str| vec![format!("Authorization: Bearer {text}")];
+    let authorization = |text: &str| vec![format!("Authorization: Bearer {text}")];
     let invalid_headers = [
         vec![],
-        bearer(""),
-        bearer("short"),
-        bearer(&"w".repeat(64)),
-        bearer(token.get(1..).unwrap()),
-        bearer(&format!("{token}0")),
-        bearer(&token.to_uppercase()),
-        bearer(&old),
-        [bearer(&token), bearer(&token)].concat(),
-        [bearer(&token), bearer("another")].concat(),
+        authorization(""),
+        authorization("short"),
+        authorization(&"w".repeat(64)),
+        authorization(token.get(1..).unwrap()),
+        authorization(&format!("{token}0")),
+        authorization(&token.to_uppercase()),
+        authorization(&expired_token),
+        [authorization(&token), authorization(&token)].concat(),
+        [authorization(&token), authorization("another")].concat(),
         vec![format!("Authorization: Basic {token}")],
         vec![format!("Authorization: {token}")],
         vec![format!("Authorization: Bearer {token}, Bearer {token}")],
@@ -89,11 +90,11 @@ async fn every_path_refuses_invalid_tokens_alike() {
         vec![format!("Proxy-Authorization: Bearer {token}")],
     ];
     // Each kind of path has a body of its own, which says the same whatever the cause.
-    let kinds = [PATHS[0], "POST /agents/echo/v1", "GET /agents/echo/v1/tasks"];
+    let sample_paths = [PATHS[0], "POST /agents/echo/v1", "GET /agents/echo/v1/tasks"];
     let mut bodies = Vec::new();
-    for path in kinds {
+    for path in sample_paths {
         let without_token = expect_refused(&service, path, &[]).await;
-        assert_eq!(without_token.code(), "unauthenticated");
+        assert_eq!(without_token.error_code(), "unauthenticated");
         for headers in &invalid_headers {
             assert_eq!(
                 expect_refused(&service, path, headers).await.body,
@@ -124,7 +125,7 @@ async fn every_path_refuses_invalid_tokens_alike() {
 
 #[tokio::test]
 async fn a_missing_token_is_no_failed_attempt() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     for _ in 0..10 {
         expect_refused(&service, PATHS[0], &[]).await;
     }
@@ -133,13 +134,13 @@ async fn a_missing_token_is_no_failed_attempt() {
 #[tokio::test]
 async fn a_token_is_valid_for_its_agents_only() {
     let text = "s".repeat(32);
-    let agents = [fake("one", "echo", ""), fake("two", "echo", "")].concat();
+    let agents = [fake_agent("one", "echo", ""), fake_agent("two", "echo", "")].concat();
     let setup = Setup::new(&format!("{agents}[tokens.ann]\ntoken_env = 'ANN'\nagents = ['one']\n"));
     let service = setup.env("ANN", &text).start().await;
-    let ann = service.with(&text);
-    assert_eq!(outcome(&ann.send("one", "hello").await), completed("hello"));
+    let ann = service.with_token(&text);
+    assert_eq!(outcome(&ann.send("one", "hello").await), completed_with("hello"));
     for method in ["message/send", "tasks/get", "tasks/cancel"] {
-        let refused = ann.refused("two", method, message("hello")).await;
+        let refused = ann.expect_refusal("two", method, message("hello")).await;
         assert_eq!(refused, (-32059, "forbidden".to_owned()), "{method}");
     }
     assert_eq!(ann.get("/status/agents/two").await.status, 403);
@@ -156,16 +157,16 @@ async fn read_and_run_scopes_allow_only_their_operations() {
     let (reader, runner) = ("r".repeat(32), "u".repeat(32));
     let tokens = "[tokens.reader]\ntoken_env = 'READER'\nscopes = ['read']\n\
          [tokens.runner]\ntoken_env = 'RUNNER'\nscopes = ['run']\n";
-    let setup = Setup::new(&[gated("one", ""), tokens.to_owned()].concat());
+    let setup = Setup::new(&[gated_agent("one", ""), tokens.to_owned()].concat());
     let setup = setup.env("READER", &reader).env("RUNNER", &runner);
     let service = setup.start().await;
-    let (reader, runner) = (service.with(&reader), service.with(&runner));
+    let (reader, runner) = (service.with_token(&reader), service.with_token(&runner));
     let forbidden = (-32059, "forbidden".to_owned());
-    assert_eq!(reader.refused("one", "message/send", message("ann")).await, forbidden);
-    assert_eq!(reader.refused("one", "tasks/cancel", json!({"id": "x"})).await, forbidden);
+    assert_eq!(reader.expect_refusal("one", "message/send", message("ann")).await, forbidden);
+    assert_eq!(reader.expect_refusal("one", "tasks/cancel", json!({"id": "x"})).await, forbidden);
     assert_eq!(reader.post("/api/v1/executions/x/cancel", "{}").await.status, 403);
     assert_eq!(reader.get("/status").await.status, 200);
-    assert_eq!(runner.refused("one", "tasks/get", json!({"id": "x"})).await, forbidden);
+    assert_eq!(runner.expect_refusal("one", "tasks/get", json!({"id": "x"})).await, forbidden);
     assert_eq!(runner.get("/status").await.status, 403);
     assert_eq!(service.get("/api/v1/executions").await.json()["executions"], json!([]));
     assert_eq!(service.setup.read("log"), "");
@@ -175,9 +176,9 @@ async fn read_and_run_scopes_allow_only_their_operations() {
 async fn an_administrator_sees_tasks_of_others() {
     let text = "a".repeat(32);
     let tokens = "[tokens.ann]\ntoken_env = 'ANN'\n";
-    let setup = Setup::new(&[fake("echo", "echo", ""), tokens.to_owned()].concat());
+    let setup = Setup::new(&[fake_agent("echo", "echo", ""), tokens.to_owned()].concat());
     let service = setup.env("ANN", &text).start().await;
-    let task = service.with(&text).send("echo", "hello").await;
+    let task = service.with_token(&text).send("echo", "hello").await;
     assert_eq!(service.task("echo", &id(&task)).await, task);
     let list = service.get("/api/v1/executions").await.json();
     assert_eq!(list["executions"][0]["id"], task["id"]);
@@ -186,23 +187,23 @@ async fn an_administrator_sees_tasks_of_others() {
 #[tokio::test]
 async fn a_rate_limit_counts_authenticated_calls_of_its_agent() {
     let limit = "a2a.rate_limit = { requests_per_second = 0.001, burst = 2 }";
-    let agents = [fake("one", "echo", limit), fake("two", "echo", "")].concat();
+    let agents = [fake_agent("one", "echo", limit), fake_agent("two", "echo", "")].concat();
     let setup = Setup::new(&format!("{agents}[lockout]\nenabled = false\n"));
     let service = setup.start().await;
-    let unauthenticated = service.with(&"x".repeat(40));
+    let unauthenticated = service.with_token(&"x".repeat(40));
     for _ in 0..3 {
         assert_eq!(unauthenticated.call("one", "message/send", &message("x")).await.status, 401);
     }
     for _ in 0..2 {
-        assert_eq!(outcome(&service.send("one", "hello").await), completed("hello"));
+        assert_eq!(outcome(&service.send("one", "hello").await), completed_with("hello"));
     }
     let refused = service.call("one", "message/send", &message("hello")).await;
-    assert_eq!((refused.status, refused.code().as_str()), (429, "rate-limited"));
+    assert_eq!((refused.status, refused.error_code().as_str()), (429, "rate-limited"));
     let retry_after: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=1000).contains(&retry_after), "{retry_after}");
     assert_eq!(service.get("/agents/one/v1/tasks").await.status, 429);
     for _ in 0..3 {
-        assert_eq!(outcome(&service.send("two", "hello").await), completed("hello"));
+        assert_eq!(outcome(&service.send("two", "hello").await), completed_with("hello"));
     }
     assert_eq!(service.get("/status/agents/one").await.status, 200);
 }

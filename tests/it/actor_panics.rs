@@ -12,9 +12,9 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::harness::client::{completed, failed, id, outcome};
+use crate::harness::client::{completed_with, failed_with, id, outcome};
 use crate::harness::processes::processes_with_env;
-use crate::harness::{EmbeddedService, Setup, fake, gated, message, poll_until};
+use crate::harness::{EmbeddedService, Setup, fake_agent, gated_agent, message, poll_until};
 
 /// Where an agent's actor looks at the clock when it takes a message.
 const SUBMIT_SOURCE: &str = "agent/submit.rs";
@@ -57,7 +57,7 @@ impl Deref for PanicFixture {
 impl PanicFixture {
     async fn start(setup: Setup) -> Self {
         let clock = Arc::new(PanickingClock::default());
-        let embedded = EmbeddedService::on_clock(&setup, Arc::clone(&clock) as _).await;
+        let embedded = EmbeddedService::start_with_clock(&setup, Arc::clone(&clock) as _).await;
         Self { setup, clock, embedded }
     }
 
@@ -70,9 +70,9 @@ impl PanicFixture {
         answer
     }
 
-    async fn restarts(&self, agent: &str, count: u32) -> Value {
+    async fn wait_for_restarts(&self, agent: &str, count: u32) -> Value {
         poll_until("the restart", async || {
-            let status = self.client.agent(agent).await;
+            let status = self.client.agent_status(agent).await;
             (status["restarts"] == json!(count) && status["health"] == "alive").then_some(status)
         })
         .await
@@ -85,30 +85,37 @@ impl PanicFixture {
 
 #[tokio::test]
 async fn a_panicked_agent_actor_restarts_and_others_are_unaffected() {
-    let agents = [fake("one", "echo", ""), fake("two", "echo", "")].concat();
+    let agents = [fake_agent("one", "echo", ""), fake_agent("two", "echo", "")].concat();
     let fixture = PanicFixture::start(Setup::new(&agents)).await;
-    let other = fixture.client.agent("two").await;
+    let other_status = fixture.client.agent_status("two").await;
     assert_eq!(fixture.panic_in("one").await["error"]["code"], -32603);
-    let status = fixture.restarts("one", 1).await;
+    let status = fixture.wait_for_restarts("one", 1).await;
     assert!(status["lastFault"].as_str().unwrap().contains("the fuse has burnt down"), "{status}");
-    assert_eq!(fixture.client.agent("two").await, other);
+    assert_eq!(fixture.client.agent_status("two").await, other_status);
     for agent in ["one", "two"] {
-        assert_eq!(outcome(&fixture.client.send(agent, "hello").await), completed("hello"));
+        assert_eq!(outcome(&fixture.client.send(agent, "hello").await), completed_with("hello"));
     }
     fixture.stop().await;
 }
 
 #[tokio::test]
 async fn work_of_a_panicked_actor_continues_under_the_next_one() {
-    let fixture = PanicFixture::start(Setup::new(&gated("one", "access = 'read-write'"))).await;
-    let running = fixture.client.begin("one", "ann").await;
+    let fixture =
+        PanicFixture::start(Setup::new(&gated_agent("one", "access = 'read-write'"))).await;
+    let running_id = fixture.client.start_task("one", "ann").await;
     fixture.setup.wait_for_text("log", "start ann\n").await;
-    let waiting = fixture.client.begin("one", "bob").await;
+    let waiting_id = fixture.client.start_task("one", "bob").await;
     fixture.panic_in("one").await;
-    fixture.restarts("one", 1).await;
-    fixture.setup.open("go");
-    assert_eq!(outcome(&fixture.client.wait_for_end("one", &running).await), completed("ann\n"));
-    assert_eq!(outcome(&fixture.client.wait_for_end("one", &waiting).await), completed("bob\n"));
+    fixture.wait_for_restarts("one", 1).await;
+    fixture.setup.open_gate("go");
+    assert_eq!(
+        outcome(&fixture.client.wait_for_end("one", &running_id).await),
+        completed_with("ann\n")
+    );
+    assert_eq!(
+        outcome(&fixture.client.wait_for_end("one", &waiting_id).await),
+        completed_with("bob\n")
+    );
     // Work of a failed actor continues under its successor, and its answer is complete
     assert_eq!(fixture.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
     fixture.stop().await;
@@ -125,16 +132,18 @@ sandbox.writable = ['HERE']
 #[tokio::test]
 async fn an_actor_panic_at_the_end_loses_no_output() {
     let fixture = PanicFixture::start(Setup::new(HALVES)).await;
-    let id = fixture.client.begin("one", "count").await;
+    let id = fixture.client.start_task("one", "count").await;
     fixture.setup.wait_for_text("log", "begun\n").await;
     fixture.clock.panic_site.send_replace(Some(EXECUTION_SOURCE));
-    fixture.setup.open("go");
+    fixture.setup.open_gate("go");
     let full_output: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
     // Work of a failed actor continues under its successor, and its answer is complete
-    assert!(outcome(&fixture.client.wait_for_end("one", &id).await) == completed(&full_output));
+    assert!(
+        outcome(&fixture.client.wait_for_end("one", &id).await) == completed_with(&full_output)
+    );
     assert!(fixture.clock.panic_site.borrow().is_none(), "no actor looked at the clock");
     assert_eq!(fixture.setup.read("log"), "begun\n");
-    assert_eq!(fixture.client.agent("one").await["restarts"], 0);
+    assert_eq!(fixture.client.agent_status("one").await["restarts"], 0);
     fixture.stop().await;
 }
 
@@ -143,10 +152,10 @@ async fn an_actor_panic_at_the_end_loses_no_output() {
 async fn an_execution_whose_actors_panic_twice_is_interrupted() {
     let fixture = PanicFixture::start(Setup::new(&format!(
         "\nheartbeat_min = 0.1\n{}",
-        gated("one", "heartbeat = 0.1")
+        gated_agent("one", "heartbeat = 0.1")
     )))
     .await;
-    let id = fixture.client.begin("one", "ann").await;
+    let id = fixture.client.start_task("one", "ann").await;
     fixture.setup.wait_for_text("log", "start ann\n").await;
     for _ in 0..2 {
         fixture.clock.panic_site.send_replace(Some(EXECUTION_SOURCE));
@@ -154,38 +163,40 @@ async fn an_execution_whose_actors_panic_twice_is_interrupted() {
             .await;
     }
     // An execution that makes its actors fail is not retried forever
-    assert_eq!(outcome(&fixture.client.wait_for_end("one", &id).await), failed("interrupted"));
+    assert_eq!(outcome(&fixture.client.wait_for_end("one", &id).await), failed_with("interrupted"));
     assert_eq!(processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")), Vec::<i32>::new());
-    fixture.setup.open("go");
-    assert_eq!(outcome(&fixture.client.send("one", "bob").await), completed("bob\n"));
+    fixture.setup.open_gate("go");
+    assert_eq!(outcome(&fixture.client.send("one", "bob").await), completed_with("bob\n"));
     assert_eq!(fixture.setup.read("log"), "start ann\nstart bob\nend bob\n");
     fixture.stop().await;
 }
 
 #[tokio::test]
 async fn an_agent_that_panics_too_often_is_quarantined_alone() {
-    let agents = [fake("one", "echo", ""), fake("two", "echo", "")].concat();
+    let agents = [fake_agent("one", "echo", ""), fake_agent("two", "echo", "")].concat();
     let fixture = PanicFixture::start(Setup::new(&agents)).await;
     for restarts in 1..=3 {
         fixture.panic_in("one").await;
-        fixture.restarts("one", restarts).await;
+        fixture.wait_for_restarts("one", restarts).await;
     }
     fixture.panic_in("one").await;
     poll_until("the quarantine", async || {
-        (fixture.client.agent("one").await["health"] == "quarantined").then_some(())
+        (fixture.client.agent_status("one").await["health"] == "quarantined").then_some(())
     })
     .await;
-    let refused = fixture.client.refused("one", "message/send", message("again")).await;
+    let refused = fixture.client.expect_refusal("one", "message/send", message("again")).await;
     assert_eq!(refused, (-32054, "agent-quarantined".to_owned()));
     // An agent that fails too often is quarantined, without an effect on the others
-    assert_eq!(outcome(&fixture.client.send("two", "hello").await), completed("hello"));
+    assert_eq!(outcome(&fixture.client.send("two", "hello").await), completed_with("hello"));
     fixture.stop().await;
 }
 
 #[tokio::test]
 async fn cards_and_the_directory_name_the_public_address() {
     let server = "public_url = 'https://agents.example.org/a/'\ndefault_agent = 'one'";
-    let fixture = PanicFixture::start(Setup::server(server, &fake("one", "echo", ""))).await;
+    let fixture =
+        PanicFixture::start(Setup::with_server_settings(server, &fake_agent("one", "echo", "")))
+            .await;
     let url = "https://agents.example.org/a/agents/one/v1";
     let card = fixture.client.get("/.well-known/agent-card.json").await.json();
     assert_eq!((&card["url"], &card["additionalInterfaces"][0]["url"]), (&json!(url), &json!(url)));

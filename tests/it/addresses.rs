@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use algonius_supervisor::platform::tls::TlsKeyPair;
+use algonius_supervisor::platform::tls::CertificateFiles;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -10,18 +10,21 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 use crate::harness::authority::CertificateAuthority;
-use crate::harness::client::{completed, outcome};
+use crate::harness::client::{completed_with, outcome};
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake, json_rpc_call, message, poll_until,
+    Service, ServiceClient, Setup, TestResponse, fake_agent, json_rpc_call, message, poll_until,
     within_deadline,
 };
 
 const CARD: &str = "/agents/echo/.well-known/agent-card.json";
 
 /// A service on all addresses of the machine.
-async fn on_all_addresses(server: &str) -> Service {
+async fn start_on_all_addresses(server: &str) -> Service {
     let server = format!("default_agent = 'echo'\n{server}");
-    Setup::server(&server, &fake("echo", "echo", "")).listening("0.0.0.0:0").start().await
+    Setup::with_server_settings(&server, &fake_agent("echo", "echo", ""))
+        .listen_on("0.0.0.0:0")
+        .start()
+        .await
 }
 
 /// Returns the answer to a caller that names this host.
@@ -33,7 +36,7 @@ async fn request_to_host(service: &Service, host: &str, line: &str, body: &str) 
         client.token,
         body.len()
     );
-    TestResponse::read(&client.raw(head.as_bytes()).await).unwrap()
+    TestResponse::parse(&client.send_raw(head.as_bytes()).await).unwrap()
 }
 
 /// Every address in a document.
@@ -48,7 +51,7 @@ fn addresses(value: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn a_wildcard_listener_publishes_the_host_of_its_caller() {
-    let service = on_all_addresses("allowed_hosts = ['box.lan']").await;
+    let service = start_on_all_addresses("allowed_hosts = ['box.lan']").await;
     let port = service.address.port();
     let extended = json_rpc_call("agent/getAuthenticatedExtendedCard", &json!({}));
     let hosts = ["127.0.0.1", "localhost", "[::1]", "10.9.8.7", "box.lan"];
@@ -76,17 +79,21 @@ async fn a_wildcard_listener_publishes_the_host_of_its_caller() {
     let url = card.json()["url"].as_str().unwrap().to_owned();
     let path = url.strip_prefix(&format!("http://localhost:{port}")).unwrap();
     let answer = service.post(path, &json_rpc_call("message/send", &message("hello"))).await;
-    assert_eq!(outcome(&answer.json()["result"]), completed("hello"));
+    assert_eq!(outcome(&answer.json()["result"]), completed_with("hello"));
     for host in ["evil.example", "localhost.evil.example", "me@localhost", "box.lan.evil"] {
         let response = request_to_host(&service, host, &format!("GET {CARD}"), "").await;
-        assert_eq!((response.status, response.code().as_str()), (421, "host-unknown"), "{host}");
+        assert_eq!(
+            (response.status, response.error_code().as_str()),
+            (421, "host-unknown"),
+            "{host}"
+        );
         assert!(!response.body.contains(host), "{response:?}");
     }
 }
 
 #[tokio::test]
 async fn a_configured_address_is_published_to_every_caller() {
-    let service = on_all_addresses("public_url = 'https://agents.example/base'").await;
+    let service = start_on_all_addresses("public_url = 'https://agents.example/base'").await;
     for host in ["127.0.0.1", "agents.example"] {
         let card = request_to_host(&service, host, &format!("GET {CARD}"), "").await.json();
         assert_eq!(card["url"], "https://agents.example/base/agents/echo/v1");
@@ -94,14 +101,15 @@ async fn a_configured_address_is_published_to_every_caller() {
 }
 
 /// A receiver over TLS with a certificate of this authority: the body of its first request.
-async fn receiver(
+async fn start_receiver(
     authority: &CertificateAuthority,
     setup: &Setup,
 ) -> (u16, JoinHandle<Option<String>>) {
     let folder = setup.test_folder().join("receiver");
     fs::create_dir(&folder).unwrap();
-    authority.issue(&["localhost"]).write(&folder);
-    let key_pair = TlsKeyPair { cert: folder.join("cert.pem"), key: folder.join("key.pem") };
+    authority.issue(&["localhost"]).write_files(&folder);
+    let key_pair =
+        CertificateFiles { cert_file: folder.join("cert.pem"), key_file: folder.join("key.pem") };
     let acceptor = TlsAcceptor::from(key_pair.read().unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -138,8 +146,8 @@ async fn an_internal_webhook_does_not_allow_its_address_to_callers() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     let alerts = format!("[alerts]\nwebhook = '{url}'\nallow = ['127.0.0.1']\n");
-    let service = Setup::new(&[fake("echo", "echo", ""), alerts].concat()).start().await;
-    let (_, code) = service.refused("echo", "message/send", push_message(&url)).await;
+    let service = Setup::new(&[fake_agent("echo", "echo", ""), alerts].concat()).start().await;
+    let (_, code) = service.expect_refusal("echo", "message/send", push_message(&url)).await;
     assert_eq!(code, "invalid-params");
     raise_alert(&service).await;
     let (mut stream, _) = within_deadline("the webhook", listener.accept()).await.unwrap();
@@ -154,16 +162,16 @@ async fn receivers_with_a_private_authority_get_their_messages() {
     let authority = CertificateAuthority::new();
     for (section, with_ca) in [("push", true), ("alerts", true), ("push", false)] {
         let setup = Setup::new("");
-        authority.write(setup.test_folder());
-        let (port, received) = receiver(&authority, &setup).await;
+        authority.write_certificate(setup.test_folder());
+        let (port, received) = start_receiver(&authority, &setup).await;
         let url = format!("https://localhost:{port}/hook");
         let hook = if section == "alerts" { format!("webhook = '{url}'") } else { String::new() };
-        let ca = if with_ca { "ca_file = 'HERE/ca.pem'" } else { "" };
+        let ca_setting = if with_ca { "ca_file = 'HERE/ca.pem'" } else { "" };
         let allow = "allow = ['127.0.0.1', '::1']";
         let mut setup = setup;
-        let agents = fake("echo", "echo", "");
-        setup.rewrite(&format!(
-            "[pressure]\nenabled = false\n{agents}\n[{section}]\n{allow}\n{ca}\n{hook}\n"
+        let agents = fake_agent("echo", "echo", "");
+        setup.set_config_text(&format!(
+            "[pressure]\nenabled = false\n{agents}\n[{section}]\n{allow}\n{ca_setting}\n{hook}\n"
         ));
         let service = setup.start().await;
         if section == "alerts" {
@@ -182,11 +190,12 @@ async fn receivers_with_a_private_authority_get_their_messages() {
 
 #[tokio::test]
 async fn an_invalid_ca_file_is_reported_with_its_key() {
-    let setup =
-        Setup::new(&[fake("echo", "echo", ""), "[push]\nca_file = 'none.pem'\n".into()].concat());
-    let config = setup.write().display().to_string();
+    let setup = Setup::new(
+        &[fake_agent("echo", "echo", ""), "[push]\nca_file = 'none.pem'\n".into()].concat(),
+    );
+    let config = setup.write_config().display().to_string();
     let output = setup.run(&["check", &config], "").await;
-    assert!(output.code == Some(4) && output.stderr.contains("push.ca_file"), "{output:?}");
+    assert!(output.exit_code == Some(4) && output.stderr.contains("push.ca_file"), "{output:?}");
 }
 
 #[tokio::test]
@@ -196,7 +205,7 @@ async fn the_container_command_starts_a_usable_service() {
         r#"CMD ["serve", "--config", "/etc/algonius/supervisor.toml", "--listen", "0.0.0.0:8080"]"#
     ));
     let shipped = include_str!("../../config/supervisor.toml");
-    let service = Setup::bare(shipped).listening("0.0.0.0:0").start().await;
+    let service = Setup::from_config_text(shipped).listen_on("0.0.0.0:0").start().await;
     let port = service.address.port();
     // As from the host, by a port that is published elsewhere.
     let card =
@@ -205,12 +214,12 @@ async fn the_container_command_starts_a_usable_service() {
     let request_body = json_rpc_call("message/send", &message("hi"));
     let response =
         request_to_host(&service, "localhost:18080", "POST /agents/echo/v1", &request_body).await;
-    assert_eq!(outcome(&response.json()["result"]), completed("hi"));
+    assert_eq!(outcome(&response.json()["result"]), completed_with("hi"));
     // As its own check of health does.
     let url = format!("http://127.0.0.1:{port}");
     let healthy = async || {
-        let status = service.setup.run_with(&["status"], "", &[("ALGONIUS_URL", &url)]).await;
-        (status.code == Some(0)).then_some(())
+        let status = service.setup.run_with_env(&["status"], "", &[("ALGONIUS_URL", &url)]).await;
+        (status.exit_code == Some(0)).then_some(())
     };
     poll_until("a healthy status", healthy).await;
 }

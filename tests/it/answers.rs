@@ -4,12 +4,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, failed, id, outcome, state};
-use crate::harness::{Service, Setup, fake, gated, message, poll_until};
+use crate::harness::client::{completed_with, failed_with, id, outcome, state};
+use crate::harness::{Service, Setup, fake_agent, gated_agent, message, poll_until};
 
 const PARAMETERS: &str = "https://algonius.dev/a2a/ext/parameters/v1";
 
-fn with_parameters(text: &str, parameters: &Value) -> Value {
+fn message_with_parameters(text: &str, parameters: &Value) -> Value {
     let mut params = message(text);
     params["message"]["metadata"] = json!({PARAMETERS: parameters});
     params
@@ -18,23 +18,23 @@ fn with_parameters(text: &str, parameters: &Value) -> Value {
 #[tokio::test]
 async fn the_shipped_agents_answer_with_the_shipped_configuration() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/supervisor.toml");
-    let service = Setup::file(&shipped).start().await;
+    let service = Setup::from_config_file(&shipped).start().await;
     for (agent, text, answer) in [
         ("echo", "hello\nworld", "hello\nworld"),
         ("sort", "b\nc\na\n", "a\nb\nc\n"),
         ("greet", "Ann", "Hello, Ann!\n"),
         ("word-count", "three small words", "3\n"),
     ] {
-        assert_eq!(outcome(&service.send(agent, text).await), completed(answer), "{agent}");
+        assert_eq!(outcome(&service.send(agent, text).await), completed_with(answer), "{agent}");
     }
-    let params = with_parameters("Ann", &json!({"greeting": "Good day"}));
+    let params = message_with_parameters("Ann", &json!({"greeting": "Good day"}));
     let task = service.rpc("greet", "message/send", &params).await;
-    assert_eq!(outcome(&task), completed("Good day, Ann!\n"));
+    assert_eq!(outcome(&task), completed_with("Good day, Ann!\n"));
 }
 
 #[tokio::test]
 async fn a_task_that_was_not_waited_for_is_polled_until_it_completes() {
-    let service = Service::start(&gated("one", "")).await;
+    let service = Service::start(&gated_agent("one", "")).await;
     let task = service.submit("one", message("ann")).await;
     assert!(["submitted", "working"].contains(&state(&task).as_str()), "{task}");
     assert_eq!((&task["kind"], &task["artifacts"]), (&json!("task"), &json!([])));
@@ -43,15 +43,15 @@ async fn a_task_that_was_not_waited_for_is_polled_until_it_completes() {
         (state(&service.task("one", &id(&task)).await) == "working").then_some(())
     })
     .await;
-    service.setup.open("go");
-    assert_eq!(outcome(&service.wait_for_end("one", &id(&task)).await), completed("ann\n"));
+    service.setup.open_gate("go");
+    assert_eq!(outcome(&service.wait_for_end("one", &id(&task)).await), completed_with("ann\n"));
 }
 
 #[tokio::test]
 async fn a_waiting_caller_gets_the_output_and_the_request() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     let task = service.send("echo", "grüße\tan alle\n").await;
-    assert_eq!(outcome(&task), completed("grüße\tan alle\n"));
+    assert_eq!(outcome(&task), completed_with("grüße\tan alle\n"));
     assert_eq!(task["history"][0]["parts"][0]["text"], "grüße\tan alle\n");
     assert_eq!(task["history"][0]["role"], "user");
     let without_history = json!({"id": task["id"], "historyLength": 0});
@@ -60,25 +60,26 @@ async fn a_waiting_caller_gets_the_output_and_the_request() {
 
 #[tokio::test]
 async fn only_the_named_agent_runs_and_agents_run_in_parallel() {
-    let service = Service::start(&[gated("one", ""), gated("two", "")].concat()).await;
-    let first = service.begin("one", "ann").await;
+    let service = Service::start(&[gated_agent("one", ""), gated_agent("two", "")].concat()).await;
+    let first = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
-    let second = service.begin("two", "bob").await;
+    let second = service.start_task("two", "bob").await;
     service.setup.wait_for_text("log", "start ann\nstart bob\n").await;
-    service.setup.open("go");
-    assert_eq!(outcome(&service.wait_for_end("one", &first).await), completed("ann\n"));
-    assert_eq!(outcome(&service.wait_for_end("two", &second).await), completed("bob\n"));
+    service.setup.open_gate("go");
+    assert_eq!(outcome(&service.wait_for_end("one", &first).await), completed_with("ann\n"));
+    assert_eq!(outcome(&service.wait_for_end("two", &second).await), completed_with("bob\n"));
     let list = service.get("/api/v1/executions?agent=two").await.json();
     assert_eq!(list["executions"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn half_a_megabyte_goes_in_and_three_come_out() {
-    let agents = [fake("echo", "echo", ""), fake("flood", "flood 3000000", "")].concat();
+    let agents =
+        [fake_agent("echo", "echo", ""), fake_agent("flood", "flood 3000000", "")].concat();
     let service = Service::start(&agents).await;
     let text: String = (0..).map(|line| format!("line {line} of many\n")).take(30_000).collect();
     assert!(text.len() > 500_000);
-    assert_eq!(outcome(&service.send("echo", &text).await), completed(&text));
+    assert_eq!(outcome(&service.send("echo", &text).await), completed_with(&text));
     let (state, answer) = outcome(&service.send("flood", "").await);
     assert_eq!((state.as_str(), answer.len()), ("completed", 3_000_000));
     assert!(answer.bytes().all(|byte| byte == b'x' || byte == b'\n'));
@@ -87,11 +88,11 @@ async fn half_a_megabyte_goes_in_and_three_come_out() {
 #[tokio::test]
 async fn an_input_argument_is_one_argument_for_any_text() {
     let settings = "input = 'args'";
-    let service = Service::start(&fake("args", "args {{input}} --", settings)).await;
+    let service = Service::start(&fake_agent("args", "args {{input}} --", settings)).await;
     let text = "a \"b\" $HOME; rm -rf ~ 'c'\n{{ input }}";
     let answer = format!("{}\n\"--\"\n", json!(text));
-    assert_eq!(outcome(&service.send("args", text).await), completed(&answer));
-    assert_eq!(outcome(&service.send("args", "nul\0byte").await), failed("input-rejected"));
+    assert_eq!(outcome(&service.send("args", text).await), completed_with(&answer));
+    assert_eq!(outcome(&service.send("args", "nul\0byte").await), failed_with("input-rejected"));
 }
 
 #[tokio::test]
@@ -108,7 +109,7 @@ output_file = "answer to {{ agent_id }}.md"
 "#;
     let service = Service::start(agent).await;
     let task = service.send("file", "some text").await;
-    assert_eq!(outcome(&task), completed("some text"));
+    assert_eq!(outcome(&task), completed_with("some text"));
     let names = service.setup.read("names");
     let (input, output) = names.split_once('|').unwrap();
     let output = output.trim_end_matches('|');
@@ -122,12 +123,12 @@ output_file = "answer to {{ agent_id }}.md"
 async fn a_program_gets_its_folder_and_its_variables_only() {
     let working_dir = "working_dir = 'HERE/home'\n";
     let env = "[agents.env.env]\nCOLOUR = 'blue ${SHADE}'\n";
-    let agents = [fake("cwd", "cwd", working_dir), fake("env", "env", env)].concat();
+    let agents = [fake_agent("cwd", "cwd", working_dir), fake_agent("env", "env", env)].concat();
     let setup = Setup::new(&agents).env("SHADE", "dark").env("PRIVATE", "of the service");
     let service = setup.start().await;
     let home = service.setup.test_folder().join("home").canonicalize().unwrap();
     let answer = format!("{}\n", home.display());
-    assert_eq!(outcome(&service.send("cwd", "").await), completed(&answer));
+    assert_eq!(outcome(&service.send("cwd", "").await), completed_with(&answer));
     let task = service.send("env", "").await;
     let (_, output) = outcome(&task);
     for line in ["COLOUR=blue dark", "ALGONIUS_AGENT_ID=env", "ALGONIUS_ATTEMPT=1"] {
@@ -142,27 +143,28 @@ async fn a_program_gets_its_folder_and_its_variables_only() {
 #[tokio::test]
 async fn events_of_the_program_form_the_answer() {
     let output = "output = 'events'";
-    let service = Service::start(&fake("events", "events one unknown two", output)).await;
-    assert_eq!(outcome(&service.send("events", "").await), completed("onetwo"));
+    let service = Service::start(&fake_agent("events", "events one unknown two", output)).await;
+    assert_eq!(outcome(&service.send("events", "").await), completed_with("onetwo"));
 }
 
 #[tokio::test]
 async fn text_parts_are_joined_and_files_are_refused() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     let mut params = message("first");
     let parts = json!([{"kind": "text", "text": "a"}, {"kind": "data", "data": {"b": 1}}]);
     params["message"]["parts"] = parts;
     let task = service.rpc("echo", "message/send", &params).await;
-    assert_eq!(outcome(&task), completed("a\n{\"b\":1}"));
+    assert_eq!(outcome(&task), completed_with("a\n{\"b\":1}"));
     let mut params = message("second");
     params["message"]["parts"] = json!([{"kind": "file", "file": {"bytes": "aGk="}}]);
-    let refused = service.refused("echo", "message/send", params).await;
+    let refused = service.expect_refusal("echo", "message/send", params).await;
     assert_eq!(refused, (-32005, "content-type-unsupported".to_owned()));
 }
 
 #[tokio::test]
 async fn the_record_of_an_execution_is_complete() {
-    let agent = gated("one", "").replace("echo \"$word\"\n'''", "echo aside >&2; echo $word\n'''");
+    let agent =
+        gated_agent("one", "").replace("echo \"$word\"\n'''", "echo aside >&2; echo $word\n'''");
     let service = Service::start(&agent).await;
     let mut params = message("ann");
     params["message"]["contextId"] = json!("talk-1");
@@ -172,7 +174,7 @@ async fn the_record_of_an_execution_is_complete() {
     for absent in ["endedAt", "outcome", "exitCode", "durationUs", "output"] {
         assert!(running.get(absent).is_none(), "{absent} in {running}");
     }
-    service.setup.open("go");
+    service.setup.open_gate("go");
     service.wait_for_end("one", &id).await;
     let record = service.execution(&id).await;
     for (name, value) in [
@@ -207,22 +209,23 @@ async fn the_record_of_an_execution_is_complete() {
 
 #[tokio::test]
 async fn executions_are_listed_newest_first_over_http() {
-    let agents = [fake("echo", "echo", ""), gated("one", "")].concat();
+    let agents = [fake_agent("echo", "echo", ""), gated_agent("one", "")].concat();
     let service = Service::start(&agents).await;
     let mut ids = Vec::new();
     for text in ["a", "b", "c"] {
         ids.insert(0, id(&service.send("echo", text).await));
     }
-    let unfinished = service.begin("one", "ann").await;
-    let list = async |query: &str| {
-        let list = service.get(&format!("/api/v1/executions?{query}")).await.json();
-        let entries = list["executions"].as_array().unwrap().clone();
+    let unfinished = service.start_task("one", "ann").await;
+    let list_executions = async |query: &str| {
+        let page = service.get(&format!("/api/v1/executions?{query}")).await.json();
+        let entries = page["executions"].as_array().unwrap().clone();
         let ids = entries.iter().map(|entry| entry["id"].as_str().unwrap().to_owned());
-        (ids.collect::<Vec<_>>(), list["next"].as_str().map(str::to_owned))
+        (ids.collect::<Vec<_>>(), page["next"].as_str().map(str::to_owned))
     };
-    assert_eq!(list("unfinished=true").await, (vec![unfinished], None));
-    let (first, next) = list("agent=echo&limit=2").await;
-    assert_eq!(first, ids[..2]);
-    let rest = list(&format!("agent=echo&limit=2&cursor={}", next.unwrap())).await;
-    assert_eq!(rest, (vec![ids[2].clone()], None));
+    assert_eq!(list_executions("unfinished=true").await, (vec![unfinished], None));
+    let (first_page, next_cursor) = list_executions("agent=echo&limit=2").await;
+    assert_eq!(first_page, ids[..2]);
+    let second_page =
+        list_executions(&format!("agent=echo&limit=2&cursor={}", next_cursor.unwrap())).await;
+    assert_eq!(second_page, (vec![ids[2].clone()], None));
 }

@@ -5,8 +5,10 @@ mod response_validator;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Service, ServiceClient, Setup, TestResponse, fake, gated, poll_until};
-use crate::reload::text;
+use crate::harness::{
+    Service, ServiceClient, Setup, TestResponse, fake_agent, gated_agent, poll_until,
+};
+use crate::reload::config_text;
 use response_validator::ResponseValidator;
 
 /// Tokens with one right only.
@@ -35,7 +37,7 @@ async fn send_request(
         head.push_str(&format!("Content-Type: application/json\r\nContent-Length: {length}\r\n"));
     }
     headers.iter().for_each(|header| head.push_str(&format!("{header}\r\n")));
-    TestResponse::read(&client.raw(format!("{head}\r\n{body}").as_bytes()).await).unwrap()
+    TestResponse::parse(&client.send_raw(format!("{head}\r\n{body}").as_bytes()).await).unwrap()
 }
 
 /// Asks, and holds the answer to what is described of the operation.
@@ -64,7 +66,7 @@ impl ValidatingClient<'_> {
     }
 
     /// The same where the path names nothing.
-    async fn request_literal(&mut self, operation: &str, body: Option<Value>) -> TestResponse {
+    async fn request_operation(&mut self, operation: &str, body: Option<Value>) -> TestResponse {
         let path = operation.split(' ').nth(1).unwrap().to_owned();
         self.request(operation, &path, body).await
     }
@@ -74,28 +76,28 @@ fn schedule_body(cron: &str) -> Value {
     json!({"id": "beat", "agent": "echo", "cron": cron, "input": "x", "timezone": "UTC"})
 }
 
-async fn executions(api: &mut ValidatingClient<'_>, service: &Service) {
+async fn check_executions(api: &mut ValidatingClient<'_>, service: &Service) {
     let body = json!({"agent": "echo", "text": "hello", "wait": 30, "parameters": {"a": 1}});
-    let done = api.request_literal("POST /api/v1/executions", Some(body)).await;
-    let done = done.json()["id"].as_str().unwrap().to_owned();
-    let body = |agent: &str| json!({"agent": agent, "parts": [{"text": "ann"}]});
+    let done_response = api.request_operation("POST /api/v1/executions", Some(body)).await;
+    let done_id = done_response.json()["id"].as_str().unwrap().to_owned();
+    let gate_body = json!({"agent": "gate", "parts": [{"text": "ann"}]});
     let failing = json!({"agent": "exit", "text": "x", "wait": 30.0});
-    api.request_literal("POST /api/v1/executions", Some(failing)).await;
-    let running = api.request_literal("POST /api/v1/executions", Some(body("gate"))).await;
+    api.request_operation("POST /api/v1/executions", Some(failing)).await;
+    let running = api.request_operation("POST /api/v1/executions", Some(gate_body.clone())).await;
     service.setup.wait_for_text("log", "start ann\n").await;
-    let queued = api.request_literal("POST /api/v1/executions", Some(body("gate"))).await;
+    let queued = api.request_operation("POST /api/v1/executions", Some(gate_body)).await;
     assert_eq!((running.status, queued.status), (202, 202));
-    let [running, queued] =
+    let [running_id, queued_id] =
         [running, queued].map(|it| it.json()["id"].as_str().unwrap().to_owned());
     poll_until("a place in the line", async || {
-        let execution = service.execution(&queued).await;
+        let execution = service.execution(&queued_id).await;
         (execution["queue"]["position"] == 1).then_some(())
     })
     .await;
-    for id in [&done, &running, &queued] {
+    for id in [&done_id, &running_id, &queued_id] {
         request_details(api, id).await;
     }
-    api.request_literal("GET /status", None).await; // While something runs and something waits.
+    api.request_operation("GET /status", None).await; // While something runs and something waits.
     api.request("GET /api/v1/agents/{id}", "/api/v1/agents/gate", None).await;
     api.request("GET /status/agents/{agent}", "/status/agents/gate", None).await;
     let stream = async |client: &ServiceClient, id: &str| {
@@ -104,18 +106,18 @@ async fn executions(api: &mut ValidatingClient<'_>, service: &Service) {
     };
     let cancel = async {
         // Who follows is told its place first.
-        let path = format!("/api/v1/executions/{queued}/cancel");
+        let path = format!("/api/v1/executions/{queued_id}/cancel");
         send_request(api.client, &format!("POST {path}"), &[], None).await
     };
-    let (followed, cancelled) = tokio::join!(stream(api.client, &queued), cancel);
+    let (followed, cancelled) = tokio::join!(stream(api.client, &queued_id), cancel);
     api.validator.assert_documented("GET /api/v1/executions/{id}/events", &followed);
     api.validator.assert_documented("POST /api/v1/executions/{id}/cancel", &cancelled);
-    service.setup.open("go");
-    let followed = stream(api.client, &running).await;
+    service.setup.open_gate("go");
+    let followed = stream(api.client, &running_id).await;
     assert!(followed.body.contains("event: rest"), "{followed:?}");
     api.validator.assert_documented("GET /api/v1/executions/{id}/events", &followed);
     let (retry, path) =
-        ("POST /api/v1/executions/{id}/retry", format!("/api/v1/executions/{done}"));
+        ("POST /api/v1/executions/{id}/retry", format!("/api/v1/executions/{done_id}"));
     api.request(retry, &format!("{path}/retry"), None).await;
     api.request("GET /api/v1/executions", "/api/v1/executions?limit=2", None).await;
     for query in ["", "?text=true&limit=3"] {
@@ -138,20 +140,21 @@ async fn request_details(api: &mut ValidatingClient<'_>, id: &str) {
     api.request("GET /api/v1/executions/{id}/text", &text, None).await;
 }
 
-async fn interactions(api: &mut ValidatingClient<'_>) {
+async fn check_interactions(api: &mut ValidatingClient<'_>) {
     let text = "[[tool Bash kind=execute command=\"make test\"]] [[say done]]";
     let request_body = json!({"agent": "coder", "text": text});
-    let task = api.request_literal("POST /api/v1/executions", Some(request_body)).await.json();
+    let task = api.request_operation("POST /api/v1/executions", Some(request_body)).await.json();
     let open_id = poll_until("a question", async || {
         let list = send_request(api.client, "GET /api/v1/interactions?state=open", &[], None).await;
         list.json()["interactions"][0]["id"].as_str().map(str::to_owned)
     })
     .await;
-    let (list, get) = ("GET /api/v1/interactions", "GET /api/v1/interactions/{id}");
-    let (answer, interaction_path) =
-        ("POST /api/v1/interactions/{id}/answer", format!("/api/v1/interactions/{open_id}"));
-    api.request_literal(list, None).await;
-    api.request(get, &interaction_path, None).await;
+    let (list, get_operation) = ("GET /api/v1/interactions", "GET /api/v1/interactions/{id}");
+    let answer_operation = "POST /api/v1/interactions/{id}/answer";
+    let interaction_path = format!("/api/v1/interactions/{open_id}");
+    let answer_path = format!("{interaction_path}/answer");
+    api.request_operation(list, None).await;
+    api.request(get_operation, &interaction_path, None).await;
     api.request(
         "GET /api/v1/executions/{id}",
         &format!("/api/v1/executions/{}", task["id"].as_str().unwrap()),
@@ -164,29 +167,28 @@ async fn interactions(api: &mut ValidatingClient<'_>) {
         (json!({"verdict": "allow"}), 200),
         (json!({"verdict": "deny"}), 409),
     ] {
-        let response =
-            api.request(answer, &format!("{interaction_path}/answer"), Some(body.clone())).await;
+        let response = api.request(answer_operation, &answer_path, Some(body.clone())).await;
         assert_eq!(response.status, status, "{body}: {response:?}");
     }
-    api.request(get, &interaction_path, None).await;
+    api.request(get_operation, &interaction_path, None).await;
     for operation in [list, "GET /api/v1/permission-decisions"] {
         let path = operation.split(' ').nth(1).unwrap();
-        api.request_literal(operation, None).await;
+        api.request_operation(operation, None).await;
         api.request(operation, &format!("{path}?limit=1"), None).await;
         api.request(operation, &format!("{path}?limit=0"), None).await;
     }
     let unknown = "/api/v1/interactions/00000000-0000-7000-8000-000000000000";
-    api.request(get, unknown, None).await;
+    api.request(get_operation, unknown, None).await;
     let body = Some(json!({"verdict": "allow"}));
-    api.request(answer, &format!("{unknown}/answer"), body).await;
+    api.request(answer_operation, &format!("{unknown}/answer"), body).await;
 }
 
-async fn schedules(api: &mut ValidatingClient<'_>) {
+async fn check_schedules(api: &mut ValidatingClient<'_>) {
     let schedule_path = format!("{SCHEDULES}/beat");
-    api.request_literal("POST /api/v1/schedules", Some(schedule_body("@daily"))).await;
-    let duplicate =
-        api.request_literal("POST /api/v1/schedules", Some(schedule_body("@daily"))).await;
-    let invalid = api.request_literal("POST /api/v1/schedules", Some(schedule_body("never"))).await;
+    let create = "POST /api/v1/schedules";
+    api.request_operation(create, Some(schedule_body("@daily"))).await;
+    let duplicate = api.request_operation(create, Some(schedule_body("@daily"))).await;
+    let invalid = api.request_operation(create, Some(schedule_body("never"))).await;
     assert_eq!((duplicate.status, invalid.status), (409, 400));
     api.request("PUT /api/v1/schedules/{id}", &schedule_path, Some(schedule_body("*/5 * * * *")))
         .await;
@@ -202,41 +204,41 @@ async fn schedules(api: &mut ValidatingClient<'_>) {
         occurrences["occurrences"][0]["outcome"].is_string().then_some(())
     })
     .await;
-    api.request_literal("GET /api/v1/schedules", None).await;
+    api.request_operation("GET /api/v1/schedules", None).await;
     api.request("GET /api/v1/schedules/{id}", &schedule_path, None).await;
     api.request("GET /api/v1/schedules/{id}/next", &format!("{schedule_path}/next?count=3"), None)
         .await;
-    let listed = format!("{schedule_path}/occurrences?limit=1");
-    api.request("GET /api/v1/schedules/{id}/occurrences", &listed, None).await;
+    let occurrences_path = format!("{schedule_path}/occurrences?limit=1");
+    api.request("GET /api/v1/schedules/{id}/occurrences", &occurrences_path, None).await;
     let preview = json!({"cron": "@weekly", "count": 2.0});
-    api.request_literal("POST /api/v1/schedules/preview", Some(preview)).await;
+    api.request_operation("POST /api/v1/schedules/preview", Some(preview)).await;
     api.request("DELETE /api/v1/schedules/{id}", &schedule_path, None).await;
     let deleted = api.request("GET /api/v1/schedules/{id}", &schedule_path, None).await;
     assert_eq!(deleted.status, 404);
 }
 
-async fn administration(api: &mut ValidatingClient<'_>, service: &mut Service) {
+async fn check_administration(api: &mut ValidatingClient<'_>, service: &mut Service) {
     let token_request =
         json!({"name": "bob", "scopes": ["read"], "expires": "2999-01-01T00:00:00Z"});
-    api.request_literal("POST /api/v1/tokens", Some(token_request.clone())).await;
-    api.request_literal("POST /api/v1/tokens", Some(token_request)).await;
-    api.request_literal("GET /api/v1/tokens", None).await;
+    api.request_operation("POST /api/v1/tokens", Some(token_request.clone())).await;
+    api.request_operation("POST /api/v1/tokens", Some(token_request)).await;
+    api.request_operation("GET /api/v1/tokens", None).await;
     api.request("DELETE /api/v1/tokens/{name}", "/api/v1/tokens/bob", None).await;
     api.request("DELETE /api/v1/tokens/{name}", "/api/v1/tokens/bob", None).await;
-    api.request_literal("GET /api/v1/quota", None).await;
+    api.request_operation("GET /api/v1/quota", None).await;
     for account in ["agent:echo", "nobody"] {
         let path = format!("/api/v1/quota/{account}/reopen");
         api.request("POST /api/v1/quota/{account}/reopen", &path, None).await;
     }
-    api.request_literal("POST /api/v1/reload", None).await;
-    service.setup.rewrite("[agents.echo]\ncommnd = 'x'\n");
-    service.setup.write();
-    let rejected = api.request_literal("POST /api/v1/reload", None).await;
+    api.request_operation("POST /api/v1/reload", None).await;
+    service.setup.set_config_text("[agents.echo]\ncommnd = 'x'\n");
+    service.setup.write_config();
+    let rejected = api.request_operation("POST /api/v1/reload", None).await;
     assert_eq!(rejected.status, 422);
-    api.request_literal("GET /status", None).await; // It tells what was rejected.
+    api.request_operation("GET /status", None).await; // The status reports what was rejected.
 }
 
-async fn agents(api: &mut ValidatingClient<'_>) {
+async fn check_agents(api: &mut ValidatingClient<'_>) {
     for operation in [
         "GET /health",
         "GET /ready",
@@ -248,7 +250,7 @@ async fn agents(api: &mut ValidatingClient<'_>) {
         "GET /api/v1/agents",
         "GET /api/v1/openapi.json",
     ] {
-        api.request_literal(operation, None).await;
+        api.request_operation(operation, None).await;
     }
     for path in ["", "?agent=echo&days=30", "?days=0"] {
         api.request("GET /api/v1/usage", &format!("/api/v1/usage{path}"), None).await;
@@ -275,13 +277,12 @@ async fn agents(api: &mut ValidatingClient<'_>) {
 fn configuration() -> String {
     let tokens = "[tokens.reader]\ntoken_env = 'READER'\nscopes = ['read']\n\
          [tokens.runner]\ntoken_env = 'RUNNER'\nscopes = ['run']\n";
-    let gate = gated("gate", "max_concurrent = 1");
-    text(
+    config_text(
         &[
-            fake("echo", "echo", PARAMETER),
-            fake("exit", "exit 7", ""),
-            fake("coder", "acp", "protocol = 'acp'"),
-            gate,
+            fake_agent("echo", "echo", PARAMETER),
+            fake_agent("exit", "exit 7", ""),
+            fake_agent("coder", "acp", "protocol = 'acp'"),
+            gated_agent("gate", "max_concurrent = 1"),
             tokens.to_owned(),
         ]
         .concat(),
@@ -289,7 +290,8 @@ fn configuration() -> String {
 }
 
 async fn start_service() -> Service {
-    Setup::bare(&configuration()).env("READER", READER).env("RUNNER", RUNNER).start().await
+    let setup = Setup::from_config_text(&configuration());
+    setup.env("READER", READER).env("RUNNER", RUNNER).start().await
 }
 
 #[tokio::test]
@@ -298,17 +300,17 @@ async fn every_operation_responds_as_documented() {
     let client = service.client.clone();
     let mut api =
         ValidatingClient { validator: ResponseValidator::fetch(&client).await, client: &client };
-    agents(&mut api).await;
-    executions(&mut api, &service).await;
-    interactions(&mut api).await;
-    schedules(&mut api).await;
-    administration(&mut api, &mut service).await;
-    api.request_literal("POST /api/v1/operator/rotate", None).await;
-    assert_eq!(api.validator.unseen(), Vec::<String>::new());
+    check_agents(&mut api).await;
+    check_executions(&mut api, &service).await;
+    check_interactions(&mut api).await;
+    check_schedules(&mut api).await;
+    check_administration(&mut api, &mut service).await;
+    api.request_operation("POST /api/v1/operator/rotate", None).await;
+    assert_eq!(api.validator.operations_without_success(), Vec::<String>::new());
 }
 
 /// A body that is read as far as the question who may do this.
-fn body(path: &str) -> Option<Value> {
+fn request_body(path: &str) -> Option<Value> {
     match path {
         "/api/v1/executions" => Some(json!({"agent": "echo", "text": "x"})),
         "/api/v1/tokens" => Some(json!({"name": "x", "scopes": ["admin"]})),
@@ -326,9 +328,9 @@ async fn every_operation_requires_its_documented_right() {
     for (method, path, operation) in validator.operations() {
         let line = format!("{method} {path}");
         let target = path.replace("{id}", "echo").replace("{agent}", "echo").replace("{name}", "x");
-        let body = body(&path).filter(|_| operation.get("requestBody").is_some());
+        let body = request_body(&path).filter(|_| operation.get("requestBody").is_some());
         let status_with_token = async |token: &str| {
-            let client = service.with(token);
+            let client = service.with_token(token);
             let request = format!("{method} {target}");
             let answer = send_request(&client, &request, &[], body.as_ref()).await;
             assert_eq!(validator.faults(&line, &answer), [""; 0], "{line}: {answer:?}");
@@ -339,9 +341,9 @@ async fn every_operation_requires_its_documented_right() {
             continue;
         }
         let required = operation.pointer("/security/0/token/0").unwrap();
-        let powerless = if required == "run" { READER } else { RUNNER };
+        let insufficient_token = if required == "run" { READER } else { RUNNER };
         // A path that is not there would be told to anybody.
-        let statuses = (status_with_token("").await, status_with_token(powerless).await);
+        let statuses = (status_with_token("").await, status_with_token(insufficient_token).await);
         assert_eq!(statuses, (401, 403), "{line}");
     }
     assert_eq!(
@@ -358,12 +360,12 @@ async fn the_documented_right_is_sufficient() {
     for right in ["read", "run", "approve", "admin"] {
         let token_request = json!({"name": right, "scopes": [right]}).to_string();
         let created = service.post("/api/v1/tokens", &token_request).await.json();
-        let client = service.with(created["token"].as_str().unwrap());
+        let client = service.with_token(created["token"].as_str().unwrap());
         for (method, path, operation) in validator.operations() {
             let Some(required) = operation.pointer("/security/0/token/0") else { continue };
             let target = path.replace("{id}", "echo").replace("{agent}", "echo");
             let request = format!("{method} {}", target.replace("{name}", "nobody"));
-            let body = body(&path).filter(|_| operation.get("requestBody").is_some());
+            let body = request_body(&path).filter(|_| operation.get("requestBody").is_some());
             let answer = send_request(&client, &request, &[], body.as_ref()).await;
             let line = format!("{method} {path} with {right}");
             assert_eq!(answer.status != 403, required == right, "{line}: {answer:?}");

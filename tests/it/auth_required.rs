@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::harness::client::{TestResponse, completed, id, outcome, state};
+use crate::harness::client::{TestResponse, completed_with, id, outcome, state};
 use crate::harness::{Service, Setup, json_rpc_call, message, within_deadline};
-use crate::streams::{open_stream, read_to};
+use crate::streams::{open_stream, read_until};
 
 const URL: &str = "https://login.example.org/device";
 
@@ -47,7 +47,7 @@ fn answer_message(task: &str, text: &str) -> Value {
 }
 
 /// Sends a request over HTTP+JSON in a version.
-async fn rest(service: &Service, version: &str, line: &str, body: &Value) -> TestResponse {
+async fn send_rest(service: &Service, version: &str, line: &str, body: &Value) -> TestResponse {
     let headers = [
         format!("Authorization: Bearer {}", service.token),
         format!("A2A-Version: {version}"),
@@ -58,8 +58,9 @@ async fn rest(service: &Service, version: &str, line: &str, body: &Value) -> Tes
 }
 
 /// Sends a JSON-RPC call of 1.0 that works.
-async fn rpc_1_0(service: &Service, method: &str, params: &Value) -> Value {
-    let answer = service.call_with("guarded", &["A2A-Version: 1.0"], (method, params)).await;
+async fn call_1_0(service: &Service, method: &str, params: &Value) -> Value {
+    let answer =
+        service.call_with_headers("guarded", &["A2A-Version: 1.0"], (method, params)).await;
     answer.json()["result"].take()
 }
 
@@ -82,39 +83,45 @@ async fn a_task_of_0_3_requires_authentication_and_continues() {
     assert_eq!(history.len(), 1, "an open request is the status and not history: {task}");
     let continued =
         service.rpc("guarded", "message/send", &answer_message(&id(&task), "done")).await;
-    assert_eq!(outcome(&continued), completed("turn 2: done"));
+    assert_eq!(outcome(&continued), completed_with("turn 2: done"));
     assert_eq!(continued["history"].as_array().unwrap().len(), 3, "{continued}");
 
     let body = json!({"message": {"messageId": "m-1", "role": "ROLE_USER",
         "content": [{"text": "start"}]}});
-    let sent = rest(&service, "0.3", "POST /agents/guarded/v1/message:send", &body).await.json();
-    let task = &sent["task"];
-    assert_eq!(task["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{sent}");
+    let response =
+        send_rest(&service, "0.3", "POST /agents/guarded/v1/message:send", &body).await.json();
+    let task = &response["task"];
+    assert_eq!(task["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{response}");
     let path = format!("GET /agents/guarded/v1/tasks/{}", id(task));
-    let fetched = rest(&service, "0.3", &path, &Value::Null).await.json();
+    let fetched = send_rest(&service, "0.3", &path, &Value::Null).await.json();
     assert_eq!(fetched["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{fetched}");
 }
 
 #[tokio::test]
 async fn a_task_of_1_0_requires_authentication_and_continues() {
     let service = Service::start(AGENTS).await;
-    let sent = rpc_1_0(&service, "SendMessage", &message_1_0("start", None)).await;
-    let task = &sent["task"];
-    assert_eq!(task["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{sent}");
+    let response = call_1_0(&service, "SendMessage", &message_1_0("start", None)).await;
+    let task = &response["task"];
+    assert_eq!(task["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{response}");
     assert_eq!(
         task["status"]["message"]["parts"],
         json!([{"text": "Sign in to the tracker."}, {"url": URL, "mediaType": "text/html"}])
     );
     // An agent may need it again, and for something else.
-    let second = rpc_1_0(&service, "SendMessage", &message_1_0("silent", Some(&id(task)))).await;
-    assert_eq!(second["task"]["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{second}");
-    let text = second.pointer("/task/status/message/parts/0/text").and_then(Value::as_str);
+    let second_response =
+        call_1_0(&service, "SendMessage", &message_1_0("silent", Some(&id(task)))).await;
+    assert_eq!(
+        second_response["task"]["status"]["state"], "TASK_STATE_AUTH_REQUIRED",
+        "{second_response}"
+    );
+    let text = second_response.pointer("/task/status/message/parts/0/text").and_then(Value::as_str);
     assert_eq!(text, Some("the agent needs you to authenticate before it can continue"));
 
     let body = message_1_0("done", Some(&id(task)));
-    let sent = rest(&service, "1.0", "POST /agents/guarded/v1/message:send", &body).await.json();
-    assert_eq!(sent["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{sent}");
-    assert_eq!(sent["task"]["artifacts"][0]["parts"][0]["text"], "turn 3: done", "{sent}");
+    let response =
+        send_rest(&service, "1.0", "POST /agents/guarded/v1/message:send", &body).await.json();
+    assert_eq!(response["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{response}");
+    assert_eq!(response["task"]["artifacts"][0]["parts"][0]["text"], "turn 3: done", "{response}");
 }
 
 #[tokio::test]
@@ -122,17 +129,17 @@ async fn tasks_that_require_authentication_can_be_listed() {
     let service = Service::start(AGENTS).await;
     let auth_required = id(&service.send("guarded", "start").await);
     let input_required = id(&service.send("guarded", "ask").await);
-    let listed = async |state: &str| {
-        let list = rpc_1_0(&service, "ListTasks", &json!({"status": state})).await;
+    let listed_ids = async |state: &str| {
+        let list = call_1_0(&service, "ListTasks", &json!({"status": state})).await;
         let path = format!("GET /agents/guarded/v1/tasks?status={state}");
-        let rest_list = rest(&service, "1.0", &path, &Value::Null).await.json();
+        let rest_list = send_rest(&service, "1.0", &path, &Value::Null).await.json();
         assert_eq!(list["tasks"], rest_list["tasks"]);
         let tasks = list["tasks"].as_array().unwrap();
         assert_eq!(list["totalSize"], tasks.len());
         tasks.iter().map(id).collect::<Vec<_>>()
     };
-    assert_eq!(listed("TASK_STATE_AUTH_REQUIRED").await, [auth_required.as_str()]);
-    assert_eq!(listed("TASK_STATE_INPUT_REQUIRED").await, [input_required.as_str()]);
+    assert_eq!(listed_ids("TASK_STATE_AUTH_REQUIRED").await, [auth_required.as_str()]);
+    assert_eq!(listed_ids("TASK_STATE_INPUT_REQUIRED").await, [input_required.as_str()]);
 
     let detail = service.execution(&auth_required).await;
     assert_eq!((&detail["state"], &detail["phase"]), (&json!("waiting"), &json!("waiting")));
@@ -151,7 +158,7 @@ async fn tasks_that_require_authentication_can_be_listed() {
     service.rpc("guarded", "message/send", &answer_message(&auth_required, "done")).await;
     let detail = service.execution(&auth_required).await;
     assert_eq!((&detail["interruption"], &detail["request"]), (&Value::Null, &Value::Null));
-    assert!(listed("TASK_STATE_AUTH_REQUIRED").await.is_empty());
+    assert!(listed_ids("TASK_STATE_AUTH_REQUIRED").await.is_empty());
 }
 
 #[tokio::test]
@@ -167,18 +174,19 @@ async fn streams_show_auth_required_and_the_work_after_the_answer() {
     let service = Service::start(AGENTS).await;
     let body = json_rpc_call("message/stream", &message("start"));
     let mut stream = open_stream(&service, "guarded", "0.3", &body).await;
-    let all = read_to(&mut stream, "never").await;
-    let last = all.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap();
-    let last: Value = serde_json::from_str(last).unwrap();
-    assert_eq!(last["result"]["status"]["state"], "auth-required", "{all}");
-    assert_eq!(last["result"]["final"], true, "{all}");
+    let stream_text = read_until(&mut stream, "never").await;
+    let last_event =
+        stream_text.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap();
+    let last_event: Value = serde_json::from_str(last_event).unwrap();
+    assert_eq!(last_event["result"]["status"]["state"], "auth-required", "{stream_text}");
+    assert_eq!(last_event["result"]["final"], true, "{stream_text}");
 
-    let task = last["result"]["taskId"].as_str().unwrap().to_owned();
+    let task = last_event["result"]["taskId"].as_str().unwrap().to_owned();
     let body = json_rpc_call("SubscribeToTask", &json!({"id": task}));
     let mut stream = open_stream(&service, "guarded", "1.0", &body).await;
-    read_to(&mut stream, "TASK_STATE_AUTH_REQUIRED").await;
+    read_until(&mut stream, "TASK_STATE_AUTH_REQUIRED").await;
     service.rpc("guarded", "message/send", &answer_message(&task, "done")).await;
-    let events = read_to(&mut stream, "never").await;
+    let events = read_until(&mut stream, "never").await;
     let working = events.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{events}"));
     assert!(events.find("TASK_STATE_COMPLETED").is_some_and(|at| at > working), "{events}");
 }
@@ -188,7 +196,7 @@ async fn a_task_in_auth_required_survives_every_restart() {
     let mut service = Service::start(AGENTS).await;
     let task = service.send("guarded", "start").await;
     service.sigterm();
-    assert!(service.exit().await.success());
+    assert!(service.wait_for_exit().await.success());
     service.restart().await;
     assert_eq!(service.task("guarded", &id(&task)).await["status"], task["status"]);
     service.kill9().await;
@@ -196,9 +204,9 @@ async fn a_task_in_auth_required_survives_every_restart() {
     assert_eq!(service.task("guarded", &id(&task)).await["status"], task["status"]);
     let continued =
         service.rpc("guarded", "message/send", &answer_message(&id(&task), "done")).await;
-    assert_eq!(outcome(&continued), completed("turn 2: done"));
-    let other = id(&service.send("guarded", "start").await);
-    assert_eq!(state(&service.cancel("guarded", &other).await), "canceled");
+    assert_eq!(outcome(&continued), completed_with("turn 2: done"));
+    let other_task = id(&service.send("guarded", "start").await);
+    assert_eq!(state(&service.cancel("guarded", &other_task).await), "canceled");
 }
 
 /// Receives notices until one holds this word; returns that one.
@@ -218,7 +226,7 @@ async fn read_notice(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     loop {
         let count = within_deadline("a request", stream.read_buf(&mut bytes)).await.unwrap();
-        if let Some(request) = TestResponse::read(&[b"HTTP/1.1 200 x\r\n", &bytes[..]].concat()) {
+        if let Some(request) = TestResponse::parse(&[b"HTTP/1.1 200 x\r\n", &bytes[..]].concat()) {
             let length = request.header("content-length").and_then(|value| value.parse().ok());
             if request.body.len() >= length.unwrap_or(0) {
                 return request.body;
@@ -244,9 +252,9 @@ async fn push_notifications_carry_auth_required_in_both_versions() {
 
     let mut params = message_1_0("start", None);
     params["configuration"] = json!({"taskPushNotificationConfig": {"url": url}});
-    let sent = rpc_1_0(&service, "SendMessage", &params).await;
+    let response = call_1_0(&service, "SendMessage", &params).await;
     let notice = receive_notice(&listener, "TASK_STATE_AUTH_REQUIRED").await;
     let notice: Value = serde_json::from_str(&notice).unwrap();
-    assert_eq!(notice["statusUpdate"]["taskId"], sent["task"]["id"]);
-    assert_eq!(notice["statusUpdate"]["status"], sent["task"]["status"]);
+    assert_eq!(notice["statusUpdate"]["taskId"], response["task"]["id"]);
+    assert_eq!(notice["statusUpdate"]["status"], response["task"]["status"]);
 }

@@ -10,7 +10,7 @@ use crate::harness::{Service, TestResponse, json_rpc_call, message};
 const AGENTS: &str = "[agents.echo]\ncommand = \"cat\"\n";
 
 /// The head of a call without credentials, with a body of so many bytes.
-fn head(length: usize, headers: &str) -> String {
+fn request_head(length: usize, headers: &str) -> String {
     format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
          Content-Length: {length}\r\n{headers}\r\n"
@@ -18,13 +18,13 @@ fn head(length: usize, headers: &str) -> String {
 }
 
 /// The next answer on a connection that stays open.
-async fn answer(stream: &mut TcpStream) -> TestResponse {
+async fn read_answer(stream: &mut TcpStream) -> TestResponse {
     let mut bytes = Vec::new();
-    let read = async {
+    let read_response = async {
         loop {
             let byte = stream.read_u8().await.unwrap();
             bytes.push(byte);
-            let answer = TestResponse::read(&bytes);
+            let answer = TestResponse::parse(&bytes);
             let length = answer
                 .as_ref()
                 .and_then(|response| response.header("content-length")?.parse().ok());
@@ -33,7 +33,7 @@ async fn answer(stream: &mut TcpStream) -> TestResponse {
             }
         }
     };
-    within_deadline("an answer", read).await
+    within_deadline("an answer", read_response).await
 }
 
 #[tokio::test]
@@ -41,17 +41,17 @@ async fn a_refusal_drains_the_body_and_keeps_the_connection() {
     let service = Service::start(AGENTS).await;
     let body = json_rpc_call("message/send", &message("hello"));
     let mut stream = service.connect().await;
-    stream.write_all(head(body.len(), "").as_bytes()).await.expect("a head");
+    stream.write_all(request_head(body.len(), "").as_bytes()).await.expect("a head");
     for _ in 0..10 {
         // Time enough for a refusal that waits for nothing.
         assert_eq!(service.get("/status").await.status, 200);
     }
     stream.write_all(body.as_bytes()).await.expect("a body");
-    assert_eq!(answer(&mut stream).await.status, 401);
+    assert_eq!(read_answer(&mut stream).await.status, 401);
     let bearer = format!("Authorization: Bearer {}\r\n", service.token);
-    let call = head(body.len(), &bearer) + &body;
+    let call = request_head(body.len(), &bearer) + &body;
     stream.write_all(call.as_bytes()).await.expect("a second request");
-    assert_eq!(answer(&mut stream).await.status, 200);
+    assert_eq!(read_answer(&mut stream).await.status, 200);
 }
 
 #[tokio::test]
@@ -59,8 +59,8 @@ async fn an_unread_long_or_stalled_body_closes_the_connection() {
     let service = Service::start(AGENTS).await;
     for length in [2 << 20, 10] {
         let mut stream = service.connect().await;
-        stream.write_all(head(length, "").as_bytes()).await.expect("a head");
-        let refused = answer(&mut stream).await;
+        stream.write_all(request_head(length, "").as_bytes()).await.expect("a head");
+        let refused = read_answer(&mut stream).await;
         assert_eq!((refused.status, refused.header("connection")), (401, Some("close")));
     }
 }
@@ -69,7 +69,7 @@ async fn an_unread_long_or_stalled_body_closes_the_connection() {
 async fn an_expect_continue_request_is_refused_without_its_body() {
     let service = Service::start(AGENTS).await;
     let mut stream = service.connect().await;
-    let head = head(10, "Expect: 100-continue\r\n");
+    let head = request_head(10, "Expect: 100-continue\r\n");
     stream.write_all(head.as_bytes()).await.expect("a head");
-    assert_eq!(answer(&mut stream).await.status, 401);
+    assert_eq!(read_answer(&mut stream).await.status, 401);
 }

@@ -29,7 +29,7 @@ use crate::harness::{Service, Setup, poll_until};
 use crate::read_only::skips;
 
 /// The program of the hostile agent.
-const HOSTILE: &str = include_str!("boundary/hostile.pl");
+const HOSTILE_SCRIPT: &str = include_str!("boundary/hostile.pl");
 
 /// Agents beside the hostile one: a victim that runs, and one with a secret file.
 const OTHER_AGENTS: &str = r#"
@@ -51,7 +51,7 @@ env.API_KEY = "second-secret-value"
 "#;
 
 /// Isolations and accesses of the hostile agent.
-const WRAPPED: &str = "sandbox.isolation = 'bubblewrap'";
+const BUBBLEWRAP_SETTING: &str = "sandbox.isolation = 'bubblewrap'";
 const CONFINED: &str = "access = 'read-write'\nsandbox.writable = []\nsandbox.network = false";
 const UNCONFINED: &str = "access = 'read-write'";
 
@@ -66,7 +66,8 @@ fn setup(settings: &str) -> Setup {
          env.PLACE = 'HERE'\nenv.CONFIG_FOLDER = 'HERE/../service'\nenv.ABSTRACT = '{mark}'\n{settings}\n{OTHER_AGENTS}\n{}",
         if settings.contains(CONFINED) { KEY_FILE } else { "" }
     );
-    let setup = Setup::new(&text).executable("hostile", HOSTILE).env("ABSTRACT", &mark.to_string());
+    let setup =
+        Setup::new(&text).executable("hostile", HOSTILE_SCRIPT).env("ABSTRACT", &mark.to_string());
     let test_folder = setup.test_folder();
     fs::create_dir(test_folder.join("secrets")).unwrap();
     write_private(&test_folder.join("secrets/key"), "first-secret-value\n");
@@ -75,7 +76,7 @@ fn setup(settings: &str) -> Setup {
         write_private(&test_folder.join("secrets/inputs.key"), &"0a".repeat(32));
     }
     fs::write(test_folder.join("pids"), "").unwrap();
-    write_private(setup.write(), &fs::read_to_string(setup.write()).unwrap());
+    write_private(setup.write_config(), &fs::read_to_string(setup.write_config()).unwrap());
     setup
 }
 
@@ -86,17 +87,17 @@ fn write_private(file: &Path, text: &str) {
 
 /// The same setup with the configuration in the working folder and home of the hostile agent.
 fn with_config_in_home(setup: Setup) -> Setup {
-    let text = fs::read_to_string(setup.write()).unwrap();
+    let text = fs::read_to_string(setup.write_config()).unwrap();
     let config = setup.test_folder().join("home/supervisor.toml");
     let config_folder = config.parent().unwrap().display().to_string();
     let service_folder = format!("{}/../service", setup.test_folder().display());
     write_private(&config, &text.replace(&service_folder, &config_folder));
-    setup.configured(&config)
+    setup.with_config_file(&config)
 }
 
 /// The same of a user without rights.
-fn as_nobody(setup: Setup) -> Setup {
-    let setup = setup.of_nobody();
+fn with_unprivileged_user(setup: Setup) -> Setup {
+    let setup = setup.with_unprivileged_user();
     for name in ["hostile", "secrets", "secrets/key", "secrets/inputs.key", "pids"] {
         chown(setup.test_folder().join(name), Some(65_532), Some(65_532)).unwrap();
     }
@@ -123,10 +124,10 @@ struct Attack {
 async fn attack(setup: Setup) -> Attack {
     let service = setup.start().await;
     let test_folder = service.setup.test_folder().to_owned();
-    let name = format!("algonius-boundary-{}", service.setup.variables()["ABSTRACT"]);
+    let name = format!("algonius-boundary-{}", service.setup.env_variables()["ABSTRACT"]);
     let name = SocketAddr::from_abstract_name(name).unwrap();
     let _listener = UnixListener::bind_addr(&name).unwrap();
-    let victim = service.begin("other", "input of another caller").await;
+    let victim = service.start_task("other", "input of another caller").await;
     let program = poll_until("the victim", async || {
         let pids = processes_with_env(&format!("ALGONIUS_EXECUTION_ID={victim}"));
         let is_sleep = |pid: &&i32| {
@@ -135,14 +136,14 @@ async fn attack(setup: Setup) -> Attack {
         pids.iter().find(is_sleep).copied()
     })
     .await;
-    let pids = format!("{} {} {program}", service.pid(), service.warden());
+    let pids = format!("{} {} {program}", service.pid(), service.warden_pid());
     fs::write(test_folder.join("pids"), pids).unwrap();
     let task = service.send("hostile", "go").await;
     let (state, text) = outcome(&task);
     assert_eq!(state, "completed", "{}", service.execution(&id(&task)).await);
     let successful = text.trim().split(", ").filter(|method| !method.is_empty());
     let successful = successful.map(str::to_owned).collect();
-    let agent = service.agent("hostile").await;
+    let agent = service.agent_status("hostile").await;
     Attack { successful, service, agent }
 }
 
@@ -159,7 +160,8 @@ impl Attack {
 }
 
 /// Landlock has no right for modes, so the service restores them; see `the_service_restores_modes`.
-const MODES: [&str; 2] = ["change the mode of a secret file", "change the mode of the token"];
+const MODE_ACTIONS: [&str; 2] =
+    ["change the mode of a secret file", "change the mode of the token"];
 
 #[tokio::test]
 async fn under_landlock_a_read_only_agent_reaches_nothing() {
@@ -167,7 +169,7 @@ async fn under_landlock_a_read_only_agent_reaches_nothing() {
         return;
     }
     let attack = attack(setup("").without_bubblewrap()).await;
-    attack.expect_result(&MODES, "landlock", &[]).await;
+    attack.expect_result(&MODE_ACTIONS, "landlock", &[]).await;
 }
 
 #[tokio::test]
@@ -176,7 +178,7 @@ async fn under_landlock_a_confined_agent_reaches_nothing() {
         return;
     }
     let attack = attack(setup(CONFINED).without_bubblewrap()).await;
-    attack.expect_result(&MODES, "landlock", &[]).await;
+    attack.expect_result(&MODE_ACTIONS, "landlock", &[]).await;
 }
 
 #[tokio::test]
@@ -185,8 +187,8 @@ async fn under_landlock_agents_of_a_plain_user_reach_nothing() {
         return;
     }
     for settings in ["", CONFINED] {
-        let attack = attack(as_nobody(setup(settings)).without_bubblewrap()).await;
-        attack.expect_result(&MODES, "landlock", &[]).await;
+        let attack = attack(with_unprivileged_user(setup(settings)).without_bubblewrap()).await;
+        attack.expect_result(&MODE_ACTIONS, "landlock", &[]).await;
     }
 }
 
@@ -197,7 +199,7 @@ async fn under_landlock_a_socket_that_starts_programs_is_a_gap() {
         return;
     }
     let (setup, _bus) = with_bus(setup("").without_bubblewrap());
-    let expected = [MODES[0], "connect to a service manager", MODES[1]];
+    let expected = [MODE_ACTIONS[0], "connect to a service manager", MODE_ACTIONS[1]];
     attack(setup).await.expect_result(&expected, "landlock", &["sockets"]).await;
 }
 
@@ -206,7 +208,7 @@ async fn under_bubblewrap_agents_reach_nothing() {
     if skips("bubblewrap") {
         return;
     }
-    for settings in [WRAPPED, &format!("{WRAPPED}\n{CONFINED}")] {
+    for settings in [BUBBLEWRAP_SETTING, &format!("{BUBBLEWRAP_SETTING}\n{CONFINED}")] {
         let (setup, _bus) = with_bus(setup(settings));
         attack(setup).await.expect_result(&[], "mount-namespace", &[]).await;
     }
@@ -217,8 +219,8 @@ async fn under_bubblewrap_agents_of_a_plain_user_reach_nothing() {
     if skips("bubblewrap") || skips("root") {
         return;
     }
-    for settings in [WRAPPED, &format!("{WRAPPED}\n{CONFINED}")] {
-        let (setup, _bus) = with_bus(as_nobody(setup(settings)));
+    for settings in [BUBBLEWRAP_SETTING, &format!("{BUBBLEWRAP_SETTING}\n{CONFINED}")] {
+        let (setup, _bus) = with_bus(with_unprivileged_user(setup(settings)));
         attack(setup).await.expect_result(&[], "mount-namespace", &[]).await;
     }
 }
@@ -238,7 +240,7 @@ async fn an_unconfined_agent_of_a_plain_user_reaches_nothing() {
     if skips("bubblewrap") || skips("root") {
         return;
     }
-    let (setup, _bus) = with_bus(as_nobody(setup(UNCONFINED)));
+    let (setup, _bus) = with_bus(with_unprivileged_user(setup(UNCONFINED)));
     attack(setup).await.expect_result(&[], "mount-namespace", &["user-files"]).await;
 }
 
@@ -263,15 +265,15 @@ async fn without_bubblewrap_an_unconfined_agent_is_reported() {
     if skips("Landlock 6") || skips("root") {
         return;
     }
-    let attack = attack(as_nobody(setup(UNCONFINED)).without_bubblewrap()).await;
+    let attack = attack(with_unprivileged_user(setup(UNCONFINED)).without_bubblewrap()).await;
     let stderr = attack.service.stderr_text();
     assert!(stderr.contains("agent is not isolated from the service"), "{stderr}");
     let processes = ["environment", "memory", "trace", "signal", "abstract", "speak", "root of"];
-    let reached = attack
+    let reached_processes = attack
         .successful
         .iter()
         .filter(|method| processes.iter().any(|word| method.contains(word)));
-    assert_eq!(reached.collect::<Vec<_>>(), Vec::<&String>::new());
+    assert_eq!(reached_processes.collect::<Vec<_>>(), Vec::<&String>::new());
     for method in ["read the token", "read the key of sealed inputs"] {
         assert!(attack.successful.contains(&method.to_owned()), "{:?}", attack.successful);
     }

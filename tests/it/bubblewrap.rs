@@ -6,26 +6,26 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use crate::harness::client::{completed, failed, outcome, state};
-use crate::harness::processes::{children, processes_with_env};
-use crate::harness::{Service, Setup, gated, message, poll_until};
-use crate::read_only::{WITHOUT_LANDLOCK, as_nobody, changes_nothing, setup, skips};
+use crate::harness::client::{completed_with, failed_with, outcome, state};
+use crate::harness::processes::{child_pids, processes_with_env};
+use crate::harness::{Service, Setup, gated_agent, message, poll_until};
+use crate::read_only::{WITHOUT_LANDLOCK, expect_no_changes, setup, skips, with_unprivileged_user};
 
 /// What is wrapped, and may write its log.
 const WRAPPED: &str = "sandbox.isolation = 'bubblewrap'";
 
 /// The processes of an execution.
-fn processes_of(id: &str) -> Vec<i32> {
+fn execution_pids(id: &str) -> Vec<i32> {
     processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"))
 }
 
 /// An agent of one script, with further settings.
-fn script(settings: &str, script: &str) -> String {
+fn script_agent(settings: &str, script: &str) -> String {
     format!("[agents.one]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\n{settings}\n")
 }
 
 async fn expect_isolation(service: &Service, agent: &str, isolation: &str) {
-    let status = service.agent(agent).await;
+    let status = service.agent_status(agent).await;
     assert_eq!(
         (&status["enforcement"], &status["isolation"]),
         (&"enforced".into(), &isolation.into())
@@ -36,8 +36,8 @@ async fn expect_isolation(service: &Service, agent: &str, isolation: &str) {
 #[tokio::test]
 async fn a_service_starts_with_its_warden_as_its_only_child() {
     if !skips("bubblewrap") {
-        let service = Service::start(&script(WRAPPED, "cat")).await;
-        assert_eq!(children(service.pid()), [service.warden()]);
+        let service = Service::start(&script_agent(WRAPPED, "cat")).await;
+        assert_eq!(child_pids(service.pid()), [service.warden_pid()]);
     }
 }
 
@@ -45,7 +45,7 @@ async fn a_service_starts_with_its_warden_as_its_only_child() {
 async fn a_wrapped_read_only_agent_cannot_change_its_workspace() {
     if !skips("bubblewrap") {
         // R-72: A read-only agent cannot change its workspace, as root and as a plain user
-        expect_isolation(&changes_nothing(setup(WRAPPED)).await, "reader", "bubblewrap").await;
+        expect_isolation(&expect_no_changes(setup(WRAPPED)).await, "reader", "bubblewrap").await;
     }
 }
 
@@ -53,7 +53,7 @@ async fn a_wrapped_read_only_agent_cannot_change_its_workspace() {
 async fn an_unprivileged_service_wraps_read_only_agents_too() {
     if !skips("bubblewrap") && !skips("root") {
         // R-72: A read-only agent cannot change its workspace, as root and as a plain user
-        let service = changes_nothing(as_nobody(setup(WRAPPED))).await;
+        let service = expect_no_changes(with_unprivileged_user(setup(WRAPPED))).await;
         expect_isolation(&service, "reader", "bubblewrap").await;
     }
 }
@@ -63,7 +63,7 @@ async fn without_landlock_bubblewrap_is_used_by_default() {
     if !skips("bubblewrap") {
         // R-73: If the kernel has no Landlock, bubblewrap confines read-only agents by default
         let service =
-            changes_nothing(setup("").launched_by(&["perl", "-e", WITHOUT_LANDLOCK])).await;
+            expect_no_changes(setup("").launched_by(&["perl", "-e", WITHOUT_LANDLOCK])).await;
         expect_isolation(&service, "reader", "bubblewrap").await;
         let status = service.command(&["status"], "").await.stdout;
         assert!(status.contains("wrapped by bubblewrap"), "{status}");
@@ -88,7 +88,7 @@ echo ok > .git/HEAD && echo ok > file && mv file moved && echo ok > ../beside &&
 "#;
 
 /// An agent that may change everything but some.
-fn curious() -> Setup {
+fn curious_setup() -> Setup {
     let agent = "[agents.one]\ncommand = 'HERE/curious'\naccess = 'read-write'\n\
          working_dir = 'HERE/site'\nenv.PLACE = 'HERE'\n\
          [agents.one.sandbox]\nhidden = ['HERE/secrets', 'HERE/site/.env']\n\
@@ -105,12 +105,12 @@ fn curious() -> Setup {
     setup
 }
 
-async fn sees_and_changes_the_rest_only(setup: Setup) {
+async fn expect_access_to_the_rest_only(setup: Setup) {
     let service = setup.start().await;
-    assert_eq!(outcome(&service.send("one", "go").await), completed("fine\n"));
-    let read = |name| service.setup.read(name);
-    assert_eq!(["secrets/key", "site/.env", "site/.git/config"].map(read), ["as it was"; 3]);
-    assert_eq!(["site/.git/HEAD", "site/moved", "beside"].map(read), ["ok\n"; 3]);
+    assert_eq!(outcome(&service.send("one", "go").await), completed_with("fine\n"));
+    let read_file = |name| service.setup.read(name);
+    assert_eq!(["secrets/key", "site/.env", "site/.git/config"].map(read_file), ["as it was"; 3]);
+    assert_eq!(["site/.git/HEAD", "site/moved", "beside"].map(read_file), ["ok\n"; 3]);
     assert_eq!(
         fs::read_dir(service.setup.test_folder().join("site/.git/hooks")).unwrap().count(),
         0
@@ -123,18 +123,18 @@ async fn hidden_and_protected_paths_hold_in_a_wrapped_agent() {
     if !skips("bubblewrap") {
         // R-74: Hidden paths are empty, protected paths can be neither changed nor moved, and the
         // ledger is invisible
-        sees_and_changes_the_rest_only(curious()).await;
+        expect_access_to_the_rest_only(curious_setup()).await;
     }
 }
 
 #[tokio::test]
 async fn an_unprivileged_service_hides_and_protects_paths_too() {
     if !skips("bubblewrap") && !skips("root") {
-        let setup = curious();
-        let owned =
+        let setup = curious_setup();
+        let chown_status =
             Command::new("chown").args(["-R", "65532:65532"]).arg(setup.test_folder()).status();
-        assert!(owned.unwrap().success());
-        sees_and_changes_the_rest_only(setup.of_nobody()).await;
+        assert!(chown_status.unwrap().success());
+        expect_access_to_the_rest_only(setup.with_unprivileged_user()).await;
     }
 }
 
@@ -170,15 +170,15 @@ async fn a_missing_or_replaceable_protected_path_stops_the_start() {
     if skips("bubblewrap") {
         return;
     }
-    let service = curious().start().await;
+    let service = curious_setup().start().await;
     let hooks = service.setup.test_folder().join("site/.git/hooks");
     fs::remove_dir(&hooks).unwrap();
     // R-77: A protected path that is missing or replaceable stops the start of the program
-    assert_eq!(outcome(&service.send("one", "go").await), failed("agent-not-started"));
+    assert_eq!(outcome(&service.send("one", "go").await), failed_with("agent-not-started"));
     assert!(!hooks.exists() && !service.setup.test_folder().join("beside").exists());
     symlink("../../elsewhere", &hooks).unwrap();
     fs::create_dir(service.setup.test_folder().join("elsewhere")).unwrap();
-    assert_eq!(outcome(&service.send("one", "go").await), failed("agent-not-started"));
+    assert_eq!(outcome(&service.send("one", "go").await), failed_with("agent-not-started"));
     assert!(!service.setup.test_folder().join("beside").exists());
 }
 
@@ -211,7 +211,7 @@ async fn without_network_neither_tcp_nor_udp_works() {
     // R-78: Without network, neither TCP nor UDP reaches a host
     assert!(!answer.contains("connected"), "{answer}");
     assert!(udp_socket.recv(&mut [0; 9]).is_err(), "it was heard");
-    assert_eq!(outcome(&service.send("open", "go").await), completed("sent\nconnected\n"));
+    assert_eq!(outcome(&service.send("open", "go").await), completed_with("sent\nconnected\n"));
     assert_eq!(udp_socket.recv(&mut [0; 9]).unwrap(), 5);
 }
 
@@ -222,13 +222,13 @@ async fn output_and_exit_code_pass_through_the_wrapper() {
     }
     let text = "echo $A2A_TASK_ID $ALGONIUS_ATTEMPT; cat; echo oops >&2; exit 3";
     let settings = format!("{WRAPPED}\nsuccess.exit_codes = [3]");
-    let service = Service::start(&script(&settings, text)).await;
+    let service = Service::start(&script_agent(&settings, text)).await;
     let task = service.send("one", "and what was asked").await;
     let id = task["id"].as_str().unwrap();
-    assert_eq!(outcome(&task), completed(&format!("{id} 1\nand what was asked")));
+    assert_eq!(outcome(&task), completed_with(&format!("{id} 1\nand what was asked")));
     let record = service.execution(id).await;
     assert_eq!((&record["exitCode"], &record["stderr"]), (&3.into(), &"oops\n".into()));
-    assert!(processes_of(id).is_empty());
+    assert!(execution_pids(id).is_empty());
 }
 
 #[tokio::test]
@@ -239,15 +239,15 @@ async fn a_wrapped_program_handles_sigterm() {
     let text = "trap \"echo farewell >&2; exit 3\" TERM; echo start >> HERE/log\n\
                 while :; do sleep 0.05; done";
     let settings = format!("{WRAPPED}\nsandbox.writable = ['HERE']\nstop_grace = 20");
-    let service = Service::start(&script(&settings, text)).await;
-    let id = service.begin("one", "x").await;
+    let service = Service::start(&script_agent(&settings, text)).await;
+    let id = service.start_task("one", "x").await;
     service.setup.wait_for_text("log", "start\n").await;
     assert_eq!(state(&service.cancel("one", &id).await), "canceled");
     let record = service.execution(&id).await;
     let stderr = record["stderr"].as_str().unwrap();
     // R-79: A wrapped program that receives SIGTERM can still write within its grace period
     assert!(record["exitCode"] == 3 && stderr.ends_with("farewell\n"), "{record}");
-    assert!(processes_of(&id).is_empty());
+    assert!(execution_pids(&id).is_empty());
 }
 
 #[tokio::test]
@@ -258,17 +258,17 @@ async fn a_wrapped_program_that_ignores_its_stop_is_killed() {
     let text =
         "trap \"\" TERM; setsid sleep 600 & echo start >> HERE/log; while :; do sleep 1; done";
     let settings = format!("{WRAPPED}\nsandbox.writable = ['HERE']\nstop_grace = 0.1");
-    let service = Service::start(&script(&settings, text)).await;
-    let id = service.begin("one", "x").await;
+    let service = Service::start(&script_agent(&settings, text)).await;
+    let id = service.start_task("one", "x").await;
     service.setup.wait_for_text("log", "start\n").await;
     assert!(
-        processes_of(&id).len() >= 4,
+        execution_pids(&id).len() >= 4,
         "the wrapper, its first process, the program and its child"
     );
     assert_eq!(state(&service.cancel("one", &id).await), "canceled");
     // R-80: A wrapped program is killed after its grace period with all that it started, in any
     // session
-    assert!(processes_of(&id).is_empty());
+    assert!(execution_pids(&id).is_empty());
 }
 
 #[tokio::test]
@@ -276,14 +276,14 @@ async fn a_wrapped_program_survives_a_kill_of_the_service() {
     if skips("bubblewrap") {
         return;
     }
-    let mut service = Service::start(&gated("one", WRAPPED)).await;
-    let id = service.begin("one", "ann").await;
+    let mut service = Service::start(&gated_agent("one", WRAPPED)).await;
+    let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     service.kill9().await;
     service.restart().await;
-    service.setup.open("go");
+    service.setup.open_gate("go");
     // R-81: A wrapped program continues when the service is killed, and is resumed
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed("ann\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed_with("ann\n"));
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
 }
 
@@ -293,18 +293,18 @@ async fn usage_of_a_wrapped_program_is_measured_from_outside() {
         return;
     }
     let text = "i=0; until [ -e HERE/go ]; do i=$((i+1)); done; echo over";
-    let agent = script(&format!("{WRAPPED}\nheartbeat = 0.1"), text);
+    let agent = script_agent(&format!("{WRAPPED}\nheartbeat = 0.1"), text);
     let service = Setup::new(&format!("heartbeat_min = 0.01\n{agent}")).start().await;
-    let id = service.begin("one", "x").await;
+    let id = service.start_task("one", "x").await;
     // R-76: The service measures the usage of a wrapped program from outside
     poll_until("a reading of the program itself", async || {
-        let usage = service.agent("one").await.pointer("/running/0/usage").cloned()?;
+        let usage = service.agent_status("one").await.pointer("/running/0/usage").cloned()?;
         let is_complete = usage["processes"].as_u64()? >= 3 && usage["cpuMs"].as_u64()? >= 100;
         is_complete.then_some(())
     })
     .await;
-    service.setup.open("go");
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed("over\n"));
+    service.setup.open_gate("go");
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed_with("over\n"));
     let record = service.execution(&id).await.to_string();
     assert!(
         !record.contains("\"spent\"") && !record.contains("resource-usage"),
@@ -319,12 +319,12 @@ async fn a_wrapped_program_ends_with_its_warden() {
     }
     let text = "setsid sleep 600 & echo start >> HERE/log; sleep 600";
     let settings = format!("{WRAPPED}\nsandbox.writable = ['HERE']");
-    let mut service = Service::start(&script(&settings, text)).await;
-    let id = service.begin("one", "x").await;
+    let mut service = Service::start(&script_agent(&settings, text)).await;
+    let id = service.start_task("one", "x").await;
     service.setup.wait_for_text("log", "start\n").await;
-    service.kill9_both().await;
+    service.kill9_with_warden().await;
     // R-82: A wrapped program ends with its warden, even if no service returns
-    poll_until("the end of all", async || processes_of(&id).is_empty().then_some(())).await;
+    poll_until("the end of all", async || execution_pids(&id).is_empty().then_some(())).await;
 }
 
 #[tokio::test]
@@ -335,7 +335,7 @@ async fn a_failed_start_in_the_wrapper_is_reported_as_not_started() {
     let agent = format!("[agents.one]\ncommand = 'HERE/tool'\n{WRAPPED}\n");
     let setup = Setup::new(&agent).executable("tool", "#!/nowhere/interpreter\n");
     let service = setup.start().await;
-    assert_eq!(outcome(&service.send("one", "x").await), failed("agent-not-started"));
+    assert_eq!(outcome(&service.send("one", "x").await), failed_with("agent-not-started"));
     fs::remove_file(service.setup.test_folder().join("tool")).unwrap();
     // The attempt fails, or the request is refused if the service has already noticed the missing program.
     let response = service.call("one", "message/send", &message("x")).await.body;
@@ -346,14 +346,14 @@ async fn a_failed_start_in_the_wrapper_is_reported_as_not_started() {
 async fn agents_that_need_a_missing_bubblewrap_stop_the_start() {
     for settings in [WRAPPED, "sandbox.hidden = ['HERE/home']", "sandbox.protected = ['kept']"] {
         let setup = setup(settings).without_bubblewrap();
-        let config = setup.write().display().to_string();
+        let config = setup.write_config().display().to_string();
         let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
         let output = setup.run(&words, "").await;
         // R-83: If bubblewrap does not work, the service does not start with agents that need it
-        assert_eq!(output.code, Some(1), "{output:?}");
+        assert_eq!(output.exit_code, Some(1), "{output:?}");
         assert!(output.stderr.contains("bubblewrap unusable"), "{output:?}");
         let report = setup.run(&["doctor", &config], "").await;
-        let found = report.stdout.lines().find(|line| line.contains("agent reader"));
-        assert!(report.code == Some(1) && found.unwrap().starts_with("BAD"), "{report:?}");
+        let finding = report.stdout.lines().find(|line| line.contains("agent reader"));
+        assert!(report.exit_code == Some(1) && finding.unwrap().starts_with("BAD"), "{report:?}");
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::harness::client::{completed, outcome};
-use crate::harness::{Service, Setup, fake, json_rpc_call, message};
+use crate::harness::client::{completed_with, outcome};
+use crate::harness::{Service, Setup, fake_agent, json_rpc_call, message};
 
 const CARD_PATHS: [&str; 3] = [
     "/.well-known/agent-card.json",
@@ -13,12 +13,13 @@ const CARD_PATHS: [&str; 3] = [
 
 fn agents() -> String {
     let settings = "name = 'Echo'\ndescription = 'Says it again.'\nversion = '2.1'";
-    [fake("echo", "echo", settings), fake("other", "echo", "access = 'read-write'")].concat()
+    [fake_agent("echo", "echo", settings), fake_agent("other", "echo", "access = 'read-write'")]
+        .concat()
 }
 
 #[tokio::test]
 async fn the_public_card_has_three_paths_and_a_working_url() {
-    let service = Setup::server("default_agent = 'echo'", &agents()).start().await;
+    let service = Setup::with_server_settings("default_agent = 'echo'", &agents()).start().await;
     let mut cards = Vec::new();
     for path in CARD_PATHS {
         let answer = service.request(&format!("GET {path}"), &[], b"").await;
@@ -44,13 +45,13 @@ async fn the_public_card_has_three_paths_and_a_working_url() {
     let base = format!("http://{}", service.address);
     let path = card["url"].as_str().and_then(|url| url.strip_prefix(&base)).unwrap();
     let answer = service.post(path, &json_rpc_call("message/send", &message("hello"))).await;
-    assert_eq!(outcome(&answer.json()["result"]), completed("hello"));
+    assert_eq!(outcome(&answer.json()["result"]), completed_with("hello"));
 }
 
 #[tokio::test]
 async fn private_cards_need_a_token() {
     let server = "default_agent = 'echo'\npublic_card = false";
-    let service = Setup::server(server, &agents()).start().await;
+    let service = Setup::with_server_settings(server, &agents()).start().await;
     for path in CARD_PATHS {
         assert_eq!(service.request(&format!("GET {path}"), &[], b"").await.status, 401);
         assert_eq!(service.request(&format!("HEAD {path}"), &[], b"").await.status, 401);
@@ -70,15 +71,18 @@ async fn the_directory_lists_urls_and_cards_of_all_agents() {
     let service = Service::start(&agents()).await;
     let list = service.get("/api/v1/agents").await.json();
     let base = format!("http://{}/agents/other", service.address);
-    let other = &list["agents"][1];
-    assert_eq!((&other["id"], &other["access"]), (&json!("other"), &json!("read-write")));
+    let other_agent = &list["agents"][1];
+    assert_eq!(
+        (&other_agent["id"], &other_agent["access"]),
+        (&json!("other"), &json!("read-write"))
+    );
     assert_eq!(list["agents"][0]["access"], "read-only");
-    assert_eq!(other["url"], format!("{base}/v1"));
-    assert_eq!(other["card"], format!("{base}/.well-known/agent-card.json"));
+    assert_eq!(other_agent["url"], format!("{base}/v1"));
+    assert_eq!(other_agent["card"], format!("{base}/.well-known/agent-card.json"));
 }
 
 /// The ways in that a card lists, each as `binding version`.
-fn listed(card: &serde_json::Value) -> Vec<String> {
+fn card_interfaces(card: &serde_json::Value) -> Vec<String> {
     let interfaces = card["supportedInterfaces"].as_array().unwrap();
     let field =
         |interface: &serde_json::Value, name: &str| interface[name].as_str().unwrap().to_owned();
@@ -96,13 +100,13 @@ fn listed(card: &serde_json::Value) -> Vec<String> {
 
 #[tokio::test]
 async fn clients_of_1_0_find_every_interface_of_both_versions() {
-    let service = Setup::server("default_agent = 'echo'", &agents()).start().await;
+    let service = Setup::with_server_settings("default_agent = 'echo'", &agents()).start().await;
     let all_interfaces =
         ["JSONRPC 1.0", "HTTP+JSON 1.0", "GRPC 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3", "GRPC 0.3"];
     for version in [None, Some("A2A-Version: 1.0".to_owned())] {
         let headers: Vec<_> = version.into_iter().collect();
         let card = service.request(&format!("GET {}", CARD_PATHS[0]), &headers, b"").await.json();
-        assert_eq!(listed(&card), all_interfaces, "{card}");
+        assert_eq!(card_interfaces(&card), all_interfaces, "{card}");
         let base = format!("http://{}/agents/echo", service.address);
         let interfaces = card["supportedInterfaces"].as_array().unwrap().iter();
         let urls: Vec<_> = interfaces.map(|interface| interface["url"].as_str().unwrap()).collect();
@@ -110,19 +114,22 @@ async fn clients_of_1_0_find_every_interface_of_both_versions() {
         assert_eq!(urls, [&rpc, &rpc, &host, &rpc, &base, &host]);
     }
     // An agent that no client of 0.3 can name over gRPC does not list that.
-    let other = "GET /agents/other/.well-known/agent-card.json";
-    let card = service.request(other, &[], b"").await.json();
-    assert_eq!(listed(&card), all_interfaces[..5], "{card}");
+    let other_card_line = "GET /agents/other/.well-known/agent-card.json";
+    let card = service.request(other_card_line, &[], b"").await.json();
+    assert_eq!(card_interfaces(&card), all_interfaces[..5], "{card}");
 }
 
 #[tokio::test]
 async fn a_binding_can_be_served_without_being_published() {
     let settings = "a2a.card_bindings = ['jsonrpc', 'http+json']";
-    let setup = Setup::server("default_agent = 'echo'", &fake("echo", "echo", settings));
+    let setup = Setup::with_server_settings(
+        "default_agent = 'echo'",
+        &fake_agent("echo", "echo", settings),
+    );
     let service = setup.start().await;
     let card = service.request(&format!("GET {}", CARD_PATHS[0]), &[], b"").await.json();
     let expected = ["JSONRPC 1.0", "HTTP+JSON 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3"];
-    assert_eq!(listed(&card), expected, "{card}");
+    assert_eq!(card_interfaces(&card), expected, "{card}");
     assert!(!card.to_string().contains("GRPC"), "{card}");
     let extended = service.rpc("echo", "agent/getAuthenticatedExtendedCard", &json!({})).await;
     assert!(!extended.to_string().contains("GRPC"), "{extended}");
@@ -138,7 +145,7 @@ async fn configured_card_details_are_shown_in_both_versions() {
                     a2a.icon_url = 'https://us.example/icon.png'\n\
                     skills = [{ id = 'x', examples = ['do x'], input_modes = ['image/*'], \
                     output_modes = ['text/html'] }]";
-    let agents = [fake("echo", "echo", settings), fake("other", "echo", "")].concat();
+    let agents = [fake_agent("echo", "echo", settings), fake_agent("other", "echo", "")].concat();
     let service = Setup::new(&format!("{agents}{provider}")).start().await;
     let card = async |agent: &str, headers: &[String]| {
         let line = format!("GET /agents/{agent}/.well-known/agent-card.json");
@@ -157,7 +164,9 @@ async fn configured_card_details_are_shown_in_both_versions() {
         assert_eq!(skill["inputModes"], json!(["image/*"]), "{card}");
         assert_eq!(skill["outputModes"], json!(["text/html"]), "{card}");
     }
-    let other = card("other", &headers_1_0).await;
-    assert_eq!(other["provider"]["organization"], "Us", "{other}");
-    assert!(other.get("iconUrl").is_none() && other["skills"][0].get("examples").is_none());
+    let other_card = card("other", &headers_1_0).await;
+    assert_eq!(other_card["provider"]["organization"], "Us", "{other_card}");
+    assert!(
+        other_card.get("iconUrl").is_none() && other_card["skills"][0].get("examples").is_none()
+    );
 }

@@ -6,34 +6,34 @@ use std::path::PathBuf;
 use algonius_skips::skip;
 use serde_json::{Value, json};
 
-use crate::harness::client::{failed, outcome, state};
+use crate::harness::client::{failed_with, outcome, state};
 use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, fake, poll_until};
+use crate::harness::{Service, Setup, fake_agent, poll_until};
 
 /// What the service would find here.
 async fn capabilities() -> Value {
-    let setup = Setup::new(&fake("echo", "echo", ""));
-    let config = setup.write().display().to_string();
+    let setup = Setup::new(&fake_agent("echo", "echo", ""));
+    let config = setup.write_config().display().to_string();
     let output = setup.run(&["doctor", &config, "--json"], "").await;
     serde_json::from_str::<Value>(&output.stdout).unwrap()["rungs"].clone()
 }
 
 /// Returns whether this machine has no control groups; records the skip then.
-async fn skips() -> bool {
-    let found = capabilities().await;
-    if found["cgroup"] != "usable" {
-        skip(&format!("no control group of version 2 can be made here: {found}"));
+async fn skip_without_control_groups() -> bool {
+    let capabilities = capabilities().await;
+    if capabilities["cgroup"] != "usable" {
+        skip(&format!("no control group of version 2 can be made here: {capabilities}"));
     }
-    found["cgroup"] != "usable"
+    capabilities["cgroup"] != "usable"
 }
 
 /// The processes of an execution.
-fn processes_of(id: &str) -> Vec<i32> {
+fn execution_pids(id: &str) -> Vec<i32> {
     processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"))
 }
 
 /// The group of an execution, from one of its processes.
-fn group_of(id: &str, pid: i32) -> Option<PathBuf> {
+fn control_group(id: &str, pid: i32) -> Option<PathBuf> {
     let cgroup = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let path = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -44,7 +44,8 @@ fn group_of(id: &str, pid: i32) -> Option<PathBuf> {
 /// All of an execution, in its group.
 async fn wait_for_group(id: &str, processes: usize) -> PathBuf {
     poll_until("all in one group", async || {
-        let groups: Vec<_> = processes_of(id).into_iter().map(|pid| group_of(id, pid)).collect();
+        let groups: Vec<_> =
+            execution_pids(id).into_iter().map(|pid| control_group(id, pid)).collect();
         let group = groups.first().cloned().flatten();
         (groups.len() == processes && groups.iter().all(|member| *member == group))
             .then_some(group)
@@ -55,19 +56,19 @@ async fn wait_for_group(id: &str, processes: usize) -> PathBuf {
 
 #[tokio::test]
 async fn an_agent_with_limits_has_one_group_per_attempt() {
-    if skips().await {
+    if skip_without_control_groups().await {
         return;
     }
-    let agent = fake("tree", "stubborn", "resources.processes = 50\nstop_grace = 0.2");
+    let agent = fake_agent("tree", "stubborn", "resources.processes = 50\nstop_grace = 0.2");
     let mut service = Service::start(&agent).await;
-    let resources = service.agent("tree").await["resources"].clone();
+    let resources = service.agent_status("tree").await["resources"].clone();
     assert_eq!(
         (&resources["controlGroup"], &resources["processes"]["limit"]),
         (&json!(true), &json!(50))
     );
     let status = service.command(&["status"], "").await.stdout;
     assert!(status.contains("at most 50 processes and threads"), "{status}");
-    let id = service.begin("tree", "x").await;
+    let id = service.start_task("tree", "x").await;
     let group = wait_for_group(&id, 2).await;
     service.kill9().await;
     service.restart().await;
@@ -75,13 +76,13 @@ async fn an_agent_with_limits_has_one_group_per_attempt() {
     // group, which survives a restart and disappears with the attempt
     assert_eq!(wait_for_group(&id, 2).await, group, "it is left as it was");
     assert_eq!(state(&service.cancel("tree", &id).await), "canceled");
-    poll_until("the end of all", async || processes_of(&id).is_empty().then_some(())).await;
+    poll_until("the end of all", async || execution_pids(&id).is_empty().then_some(())).await;
     poll_until("the end of its group", async || (!group.exists()).then_some(())).await;
 }
 
 #[tokio::test]
 async fn a_fork_bomb_dies_with_its_group() {
-    if skips().await {
+    if skip_without_control_groups().await {
         return;
     }
     // Beside what sleeps, each process starts another and ends, so that nobody can keep a list of
@@ -91,20 +92,21 @@ async fn a_fork_bomb_dies_with_its_group() {
     let bomb = format!(
         "[agents.bomb]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\nresources.processes = 6\n"
     );
-    let service = Service::start(&format!("{bomb}{}", fake("echo", "echo", ""))).await;
-    let id = service.begin("bomb", "x").await;
+    let service = Service::start(&format!("{bomb}{}", fake_agent("echo", "echo", ""))).await;
+    let id = service.start_task("bomb", "x").await;
     let task = service.wait_for_end("bomb", &id).await;
-    assert_eq!(outcome(&task), failed("resources-exceeded"));
+    assert_eq!(outcome(&task), failed_with("resources-exceeded"));
     // A program that forks faster than the service polls dies with its group
-    poll_until("the end of all", async || processes_of(&id).is_empty().then_some(())).await;
+    poll_until("the end of all", async || execution_pids(&id).is_empty().then_some(())).await;
     assert_eq!(state(&service.send("echo", "hi").await), "completed");
 }
 
 #[tokio::test]
 async fn a_required_but_missing_group_stops_the_start() {
-    let found = capabilities().await;
-    let has_controller =
-        |name: &str| found["cgroup"] == "usable" && found["controllers"][name] == true;
+    let capabilities = capabilities().await;
+    let has_controller = |name: &str| {
+        capabilities["cgroup"] == "usable" && capabilities["controllers"][name] == true
+    };
     for (limit, name) in [("memory_bytes = 100_000_000", "memory"), ("processes = 50", "pids")] {
         if has_controller(name) {
             skip(&format!(
@@ -113,12 +115,12 @@ async fn a_required_but_missing_group_stops_the_start() {
             continue;
         }
         let settings = format!("resources = {{ {limit}, group = 'required' }}");
-        let setup = Setup::new(&fake("tool", "echo", &settings));
-        let config = setup.write().display().to_string();
+        let setup = Setup::new(&fake_agent("tool", "echo", &settings));
+        let config = setup.write_config().display().to_string();
         let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
         let output = setup.run(&words, "").await;
         // A service that does not get the group that an agent requires does not start
-        assert_eq!(output.code, Some(1), "{output:?}");
+        assert_eq!(output.exit_code, Some(1), "{output:?}");
         assert!(output.stderr.contains("the agent `tool` requires a control group"), "{output:?}");
         let report = setup.run(&["doctor", &config], "").await.stdout;
         assert!(report.contains("warning  agent tool: runs "), "{report}");
@@ -128,14 +130,17 @@ async fn a_required_but_missing_group_stops_the_start() {
 
 #[tokio::test]
 async fn a_required_group_may_have_no_limits() {
-    if skips().await {
+    if skip_without_control_groups().await {
         return;
     }
-    let service =
-        Service::start(&fake("tree", "stubborn", "resources.group = 'required'\nstop_grace = 0.2"))
-            .await;
-    assert_eq!(service.agent("tree").await["resources"], json!({"controlGroup": true}));
-    let id = service.begin("tree", "x").await;
+    let service = Service::start(&fake_agent(
+        "tree",
+        "stubborn",
+        "resources.group = 'required'\nstop_grace = 0.2",
+    ))
+    .await;
+    assert_eq!(service.agent_status("tree").await["resources"], json!({"controlGroup": true}));
+    let id = service.start_task("tree", "x").await;
     let group = wait_for_group(&id, 2).await;
     service.cancel("tree", &id).await;
     poll_until("the end of its group", async || (!group.exists()).then_some(())).await;

@@ -10,7 +10,7 @@ mod seeded_rng;
 use std::fs;
 
 use crate::harness::Setup;
-use crate::harness::processes::{descriptors, reset_peak_memory};
+use crate::harness::processes::{open_descriptor_count, reset_peak_memory};
 use crate::history_check::HistoryChecker;
 use chaos_run::{ChaosAction, ChaosRun};
 use seeded_rng::ChaosRng;
@@ -94,19 +94,21 @@ async fn random_kills_leave_every_message_run_and_ended_once() {
     chaos.run_random_actions(&[ChaosAction::Send], 10).await;
     chaos.wait_until_idle().await;
     let pid = chaos.service.pid();
-    let (files, memory) = (descriptors(pid), reset_peak_memory(pid));
+    let (files, memory) = (open_descriptor_count(pid), reset_peak_memory(pid));
     chaos.run_random_actions(ACTIONS_WITHOUT_RESTART, rounds).await;
     chaos.wait_until_idle().await;
-    chaos.wait_until("the descriptors", || descriptors(pid) <= files + MORE_DESCRIPTORS).await;
+    chaos
+        .wait_until("the descriptors", || open_descriptor_count(pid) <= files + MORE_DESCRIPTORS)
+        .await;
     let growth_bytes = reset_peak_memory(pid).saturating_sub(memory);
     assert!(growth_bytes <= MORE_MEMORY, "{growth_bytes} bytes more");
     chaos.send_all_again().await;
-    let checker = HistoryChecker::new(chaos.case()).await;
+    let checker = HistoryChecker::new(chaos.history_case()).await;
     // Every accepted message starts once for each of its attempts, ends once and leaves no
     // process, whichever process is killed
     checker.check().await;
     // A run in which nothing was completed or nothing was hit would show nothing.
-    let counts = checker.counts();
+    let counts = checker.outcome_counts();
     println!("{counts:?}");
     assert!(counts.contains_key("completed") && counts.len() > 1, "{counts:?}");
 }

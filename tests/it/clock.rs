@@ -7,17 +7,17 @@ use algonius_actors::ports::clock::Clock;
 use algonius_supervisor::platform::clock::WallClock;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::harness::client::{completed, outcome};
-use crate::harness::{EmbeddedService, Service, Setup, gated};
+use crate::harness::client::{completed_with, outcome};
+use crate::harness::{EmbeddedService, Service, Setup, gated_agent};
 
 /// Two hours, and more than a year, in seconds.
-const JUMPS: [i64; 4] = [7_200, -7_200, 34_560_000, -34_560_000];
+const JUMP_SECONDS: [i64; 4] = [7_200, -7_200, 34_560_000, -34_560_000];
 
 /// The wall's time and so many seconds.
 struct OffsetClock(AtomicI64);
 
 impl OffsetClock {
-    fn by(seconds: i64) -> Arc<Self> {
+    fn with_offset(seconds: i64) -> Arc<Self> {
         Arc::new(Self(AtomicI64::new(seconds)))
     }
 }
@@ -30,20 +30,20 @@ impl Clock for OffsetClock {
 
 #[tokio::test]
 async fn a_clock_jump_ends_no_running_and_no_queued_task() {
-    for seconds in JUMPS {
+    for seconds in JUMP_SECONDS {
         let (setup, clock) =
-            (Setup::new(&gated("one", "access = 'read-write'")), OffsetClock::by(0));
-        let embedded = EmbeddedService::on_clock(&setup, Arc::clone(&clock) as _).await;
-        let running = embedded.client.begin("one", "ann").await;
+            (Setup::new(&gated_agent("one", "access = 'read-write'")), OffsetClock::with_offset(0));
+        let embedded = EmbeddedService::start_with_clock(&setup, Arc::clone(&clock) as _).await;
+        let running_id = embedded.client.start_task("one", "ann").await;
         setup.wait_for_text("log", "start ann\n").await;
-        let waiting = embedded.client.begin("one", "bob").await;
+        let waiting_id = embedded.client.start_task("one", "bob").await;
         clock.0.store(seconds, Ordering::SeqCst);
-        let third = embedded.client.begin("one", "cid").await;
-        setup.open("go");
-        for (id, expected) in [(running, "ann\n"), (waiting, "bob\n"), (third, "cid\n")] {
-            let ended = embedded.client.wait_for_end("one", &id).await;
+        let third = embedded.client.start_task("one", "cid").await;
+        setup.open_gate("go");
+        for (id, expected) in [(running_id, "ann\n"), (waiting_id, "bob\n"), (third, "cid\n")] {
+            let ended_task = embedded.client.wait_for_end("one", &id).await;
             // Deadlines, retries and queue positions follow a clock that does not jump
-            assert_eq!(outcome(&ended), completed(expected), "{seconds}");
+            assert_eq!(outcome(&ended_task), completed_with(expected), "{seconds}");
         }
         embedded.stop(&setup).await;
     }
@@ -51,17 +51,19 @@ async fn a_clock_jump_ends_no_running_and_no_queued_task() {
 
 #[tokio::test]
 async fn a_reattached_task_keeps_its_timeout_after_a_clock_jump() {
-    for seconds in JUMPS {
-        let mut service = Service::start(&gated("one", "timeout = 3000")).await;
-        let id = service.begin("one", "ann").await;
+    for seconds in JUMP_SECONDS {
+        let mut service = Service::start(&gated_agent("one", "timeout = 3000")).await;
+        let id = service.start_task("one", "ann").await;
         service.setup.wait_for_text("log", "start ann\n").await;
         service.kill9().await;
-        let embedded = EmbeddedService::on_clock(&service.setup, OffsetClock::by(seconds)).await;
-        service.setup.open("go");
-        let ended = embedded.client.wait_for_end("one", &id).await;
+        let embedded =
+            EmbeddedService::start_with_clock(&service.setup, OffsetClock::with_offset(seconds))
+                .await;
+        service.setup.open_gate("go");
+        let ended_task = embedded.client.wait_for_end("one", &id).await;
         // The run time of resumed work is the lifetime of its process, whatever the wall
         // clock shows
-        assert_eq!(outcome(&ended), completed("ann\n"), "{seconds}");
+        assert_eq!(outcome(&ended_task), completed_with("ann\n"), "{seconds}");
         embedded.stop(&service.setup).await;
     }
 }

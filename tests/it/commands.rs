@@ -7,20 +7,20 @@ use std::path::Path;
 use algonius_skips::skip_without;
 use serde_json::{Value, json};
 
-use crate::harness::{Service, Setup, fake, gated, poll_until, within_deadline};
+use crate::harness::{Service, Setup, fake_agent, gated_agent, poll_until, within_deadline};
 
-fn json_of(text: &str) -> Value {
+fn parse_json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
 }
 
 #[tokio::test]
 async fn check_reports_every_error_and_exits_with_4() {
-    let broken = "[server]\nlistn = 'x'\n[agents.one]\ncommand = 'no-such-program'\ntimeout = 1\n\
+    let broken_config = "[server]\nlistn = 'x'\n[agents.one]\ncommand = 'no-such-program'\ntimeout = 1\n\
          acess = 'read-write'\n[agents.two]\ncommand = 'cat'\ninput = 'json-rpc'\n";
-    let setup = Setup::bare(broken);
-    let file = setup.write().display().to_string();
+    let setup = Setup::from_config_text(broken_config);
+    let file = setup.write_config().display().to_string();
     let output = setup.run(&["check", &file], "").await;
-    assert_eq!((output.code, output.stdout.as_str()), (Some(4), ""));
+    assert_eq!((output.exit_code, output.stdout.as_str()), (Some(4), ""));
     for expected in [
         ":2:",
         "listn",
@@ -37,40 +37,40 @@ async fn check_reports_every_error_and_exits_with_4() {
         assert!(output.stderr.contains(expected), "{expected} is not in {}", output.stderr);
     }
     let refused = setup.run(&["serve", "--config", &file], "").await;
-    assert_eq!(refused.code, Some(4), "{}", refused.stderr);
+    assert_eq!(refused.exit_code, Some(4), "{}", refused.stderr);
 }
 
 #[tokio::test]
 async fn check_confirms_a_valid_file_and_warns_of_prompts() {
     let agents =
-        [fake("echo", "echo", ""), "[agents.claude]\ncommand = 'HERE/claude'\n".to_owned()];
+        [fake_agent("echo", "echo", ""), "[agents.claude]\ncommand = 'HERE/claude'\n".to_owned()];
     let setup = Setup::new(&agents.concat()).executable("claude", "#!/bin/sh\n");
-    let file = setup.write().display().to_string();
+    let file = setup.write_config().display().to_string();
     let output = setup.run(&["check", &file], "").await;
     let mut lines = output.stdout.lines();
-    assert_eq!((output.code, lines.next()), (Some(0), Some("good: 2 agents (echo, claude)")));
+    assert_eq!((output.exit_code, lines.next()), (Some(0), Some("good: 2 agents (echo, claude)")));
     assert!(lines.next().unwrap().starts_with("  echo: boundary "), "{}", output.stdout);
     assert!(output.stderr.contains("warning") && output.stderr.contains("-p"), "{}", output.stderr);
     let output = setup.run(&["check", "--json", &file], "").await;
-    assert_eq!(json_of(&output.stdout)["agents"], json!(["echo", "claude"]));
+    assert_eq!(parse_json(&output.stdout)["agents"], json!(["echo", "claude"]));
     let shipped = setup.run(&["check"], "").await;
-    assert_eq!(shipped.code, Some(0), "{}", shipped.stderr);
+    assert_eq!(shipped.exit_code, Some(0), "{}", shipped.stderr);
 }
 
 #[tokio::test]
 async fn check_prints_the_json_schema() {
-    let setup = Setup::bare("");
+    let setup = Setup::from_config_text("");
     let output = setup.run(&["check", "--schema"], "").await;
-    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+    assert_eq!((output.exit_code, output.stderr.as_str()), (Some(0), ""));
     let schema_file = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/schema.json");
     assert_eq!(output.stdout, fs::read_to_string(schema_file).unwrap());
 }
 
 #[tokio::test]
 async fn send_prints_the_answer_and_exits_by_the_outcome() {
-    let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", "")].concat();
+    let agents = [fake_agent("echo", "echo", ""), fake_agent("exit", "exit 7", "")].concat();
     let service = Service::start(&agents).await;
-    for (words, input, code, printed) in [
+    for (words, input, code, expected_output) in [
         (vec!["send", "echo", "hello"], "", 0, "hello"),
         (vec!["send", "echo", "-"], "from a pipe\n", 0, "from a pipe\n"),
         (vec!["send", "echo"], "from a pipe", 0, "from a pipe"),
@@ -84,16 +84,23 @@ async fn send_prints_the_answer_and_exits_by_the_outcome() {
         (vec!["nonsense"], "", 4, ""),
     ] {
         let output = service.command(&words, input).await;
-        assert_eq!((output.code, output.stdout.as_str()), (Some(code), printed), "{output:?}");
+        assert_eq!(
+            (output.exit_code, output.stdout.as_str()),
+            (Some(code), expected_output),
+            "{output:?}"
+        );
         assert_eq!(output.stderr.is_empty(), code == 0, "{output:?}");
     }
-    let failed = service.command(&["send", "exit", "x"], "").await.stderr;
-    assert!(failed.contains("agent-exit") && failed.contains("hint:"), "{failed}");
+    let failure_text = service.command(&["send", "exit", "x"], "").await.stderr;
+    assert!(
+        failure_text.contains("agent-exit") && failure_text.contains("hint:"),
+        "{failure_text}"
+    );
 }
 
 #[tokio::test]
 async fn send_accepts_parameters_a_message_id_and_a_context() {
-    let agent = fake(
+    let agent = fake_agent(
         "args",
         "args {{param.word}}",
         "input = 'stdin'\nparams.word = 'usual'\noverrides.params = ['word']",
@@ -114,25 +121,25 @@ async fn send_accepts_parameters_a_message_id_and_a_context() {
         "args",
         "x",
     ];
-    let first = json_of(&service.command(&words, "").await.stdout);
+    let first = parse_json(&service.command(&words, "").await.stdout);
     assert_eq!(first["artifacts"][0]["parts"][0]["text"], "\"a=b\"\n");
     assert_eq!((&first["contextId"], &first["kind"]), (&json!("c-1"), &json!("task")));
-    let second = json_of(&service.command(&words, "").await.stdout);
+    let second = parse_json(&service.command(&words, "").await.stdout);
     assert_eq!(second["id"], first["id"]);
 }
 
 #[tokio::test]
 async fn tasks_are_listed_shown_and_cancelled() {
-    let service = Service::start(&gated("one", "access = 'read-write'")).await;
-    let sent = service.command(&["send", "--no-wait", "one", "ann"], "").await;
-    let id = sent.stdout.trim().to_owned();
+    let service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let send_output = service.command(&["send", "--no-wait", "one", "ann"], "").await;
+    let id = send_output.stdout.trim().to_owned();
     service.setup.wait_for_text("log", "start ann\n").await;
     let is_running = async || (service.execution(&id).await["state"] == "running").then_some(());
     poll_until("it runs", is_running).await;
     let list = service.command(&["tasks", "list", "--unfinished"], "").await.stdout;
     assert!(list.contains("TASK") && list.contains(&id) && list.contains("running"), "{list}");
     let list = service.command(&["tasks", "list", "--json"], "").await.stdout;
-    assert_eq!(json_of(&list)["executions"][0]["id"], json!(id));
+    assert_eq!(parse_json(&list)["executions"][0]["id"], json!(id));
     let details = service.command(&["tasks", "show", &id], "").await.stdout;
     assert!(
         details.contains("state    running (attempt 1)") && details.contains("ann"),
@@ -140,59 +147,60 @@ async fn tasks_are_listed_shown_and_cancelled() {
     );
     let cancelled = service.command(&["tasks", "cancel", &id], "").await;
     assert_eq!(
-        (cancelled.code, cancelled.stdout.trim()),
+        (cancelled.exit_code, cancelled.stdout.trim()),
         (Some(0), format!("task {id} is cancelled").as_str())
     );
     let second = service.command(&["tasks", "cancel", &id], "").await;
-    assert_eq!(second.code, Some(1), "{second:?}");
+    assert_eq!(second.exit_code, Some(1), "{second:?}");
     let details = service.command(&["tasks", "show", "--json", &id], "").await.stdout;
-    assert_eq!(json_of(&details)["outcome"], "cancelled");
+    assert_eq!(parse_json(&details)["outcome"], "cancelled");
     let unknown = service.command(&["tasks", "show", "nothing"], "").await;
-    assert_eq!(unknown.code, Some(3), "{unknown:?}");
+    assert_eq!(unknown.exit_code, Some(3), "{unknown:?}");
 }
 
 #[tokio::test]
 async fn status_shows_the_supervision_tree_as_text_and_json() {
-    let agents = [fake("echo", "echo", ""), gated("one", "access = 'read-write'")].concat();
+    let agents =
+        [fake_agent("echo", "echo", ""), gated_agent("one", "access = 'read-write'")].concat();
     let service = Service::start(&agents).await;
-    service.begin("one", "ann").await;
-    service.begin("one", "bob").await;
+    service.start_task("one", "ann").await;
+    service.start_task("one", "bob").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let status = service.command(&["status"], "").await.stdout;
     for expected in ["root", "gateway", "echo", "one", "running 1/1, queue 1/10", "pid ", "place 1"]
     {
         assert!(status.contains(expected), "{expected} is not in {status}");
     }
-    let json = json_of(&service.command(&["status", "--json"], "").await.stdout);
+    let json = parse_json(&service.command(&["status", "--json"], "").await.stdout);
     assert_eq!(json["agents"][1]["queued"][0]["position"], 1);
 }
 
 #[tokio::test]
 async fn errors_are_json_with_the_json_option() {
-    let service = Service::start(&fake("exit", "exit 7", "")).await;
+    let service = Service::start(&fake_agent("exit", "exit 7", "")).await;
     let output = service.command(&["send", "--json", "nobody", "x"], "").await;
-    assert_eq!((output.code, &json_of(&output.stderr)["exitCode"]), (Some(3), &json!(3)));
+    assert_eq!((output.exit_code, &parse_json(&output.stderr)["exitCode"]), (Some(3), &json!(3)));
     let output = service.command(&["send", "--json", "--no-stream", "exit", "x"], "").await;
-    assert_eq!(output.code, Some(5));
-    assert_eq!(json_of(&output.stdout)["status"]["state"], "failed");
-    assert_eq!(json_of(&output.stderr)["exitCode"], 5);
+    assert_eq!(output.exit_code, Some(5));
+    assert_eq!(parse_json(&output.stdout)["status"]["state"], "failed");
+    assert_eq!(parse_json(&output.stderr)["exitCode"], 5);
 }
 
 #[tokio::test]
 async fn init_writes_the_file_that_serve_uses() {
-    let setup = Setup::bare("");
+    let setup = Setup::from_config_text("");
     let folder = setup.test_folder().join("mine");
     let init = ["init", folder.to_str().unwrap()];
     let output = setup.run(&init, "").await;
-    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     let mode = |file: &Path| fs::metadata(file).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&setup.token_file()), 0o600);
     let token = fs::read_to_string(setup.token_file()).unwrap();
     assert!(token.trim().len() >= 32 && output.stdout.contains("supervisor.toml"));
     let second = setup.run(&init, "").await;
-    assert_eq!(second.code, Some(1), "{second:?}");
-    assert_eq!(setup.run(&["init", "--force", init[1]], "").await.code, Some(0));
-    let service = setup.configured(&folder.join("supervisor.toml")).start().await;
+    assert_eq!(second.exit_code, Some(1), "{second:?}");
+    assert_eq!(setup.run(&["init", "--force", init[1]], "").await.exit_code, Some(0));
+    let service = setup.with_config_file(&folder.join("supervisor.toml")).start().await;
     assert_eq!(service.token, token.trim());
     assert_eq!(service.command(&["send", "echo", "hello"], "").await.stdout, "hello");
     let ledger = service.setup.test_folder().join("state/algonius");
@@ -203,9 +211,9 @@ async fn init_writes_the_file_that_serve_uses() {
 
 #[tokio::test]
 async fn help_names_every_command_and_exit_code() {
-    let setup = Setup::bare("");
+    let setup = Setup::from_config_text("");
     let help = setup.run(&["--help"], "").await;
-    assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
+    assert_eq!((help.exit_code, help.stderr.as_str()), (Some(0), ""));
     for command in [
         "init",
         "serve",
@@ -231,7 +239,7 @@ async fn help_names_every_command_and_exit_code() {
 
 #[tokio::test]
 async fn the_request_of_the_banner_works_as_printed() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     let stderr = service.stderr_text();
     let request = stderr.split("or from any program:\n").nth(1).unwrap();
     let script = request.lines().take(4).collect::<Vec<_>>().join("\n");
@@ -244,24 +252,24 @@ async fn the_request_of_the_banner_works_as_printed() {
         return;
     }
     let answer = shell(&script).await;
-    assert_eq!(json_of(&answer)["result"]["artifacts"][0]["parts"][0]["text"], "hello");
+    assert_eq!(parse_json(&answer)["result"]["artifacts"][0]["parts"][0]["text"], "hello");
 }
 
 #[tokio::test]
 async fn redact_masks_a_text_without_a_service() {
-    let setup = Setup::bare("");
+    let setup = Setup::from_config_text("");
     fs::write(setup.test_folder().join("secrets"), "correct-horse-battery\n").unwrap();
     let file = setup.test_folder().join("secrets").display().to_string();
     let words = ["redact", "--secret-file", &file];
     let redacted = setup.run(&words, "say correct-horse-battery now\nand go").await;
-    assert_eq!(redacted.code, Some(0), "{}", redacted.stderr);
+    assert_eq!(redacted.exit_code, Some(0), "{}", redacted.stderr);
     assert!(redacted.stdout.starts_with("say ") && redacted.stdout.ends_with(" now\nand go"));
     assert!(!redacted.stdout.contains("horse"), "{}", redacted.stdout);
     let lines = "{\"say\": \"correct-horse-battery\"}\n{\"n\": 1}\n";
     let redacted = setup.run(&[&words[..], &["--ndjson"]].concat(), lines).await;
-    let documents: Vec<_> = redacted.stdout.lines().map(json_of).collect();
+    let documents: Vec<_> = redacted.stdout.lines().map(parse_json).collect();
     assert_eq!((documents.len(), &documents[1]), (2, &json!({"n": 1})));
     assert!(!redacted.stdout.contains("horse"), "{}", redacted.stdout);
     let missing = setup.run(&["redact", "--secret-file", "no-such-file"], "").await;
-    assert_eq!((missing.code, missing.stdout.as_str()), (Some(1), ""));
+    assert_eq!((missing.exit_code, missing.stdout.as_str()), (Some(1), ""));
 }

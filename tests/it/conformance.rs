@@ -4,10 +4,10 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{TestResponse, id};
-use crate::harness::{Service, fake, json_rpc_call};
+use crate::harness::{Service, fake_agent, json_rpc_call};
 
 /// The settings that the kit needs, as in `docs/conformance.md`.
-const SETTINGS: &str = "output = 'events'\na2a.input_modes = ['*/*']\n\
+const KIT_SETTINGS: &str = "output = 'events'\na2a.input_modes = ['*/*']\n\
     a2a.message_ids = 'reused'\na2a.versions = ['1.0']\n";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ type Refusal = (i64, u16, Option<&'static str>);
 const BINDINGS: [ClientBinding; 2] = [ClientBinding::JsonRpc, ClientBinding::Rest];
 
 /// Methods of 1.0, and the request of each over HTTP+JSON; `{}` stand for the parameters after it, in order.
-const METHODS: &[(&str, &str, &[&str])] = &[
+const REST_METHODS: &[(&str, &str, &[&str])] = &[
     ("SendMessage", "POST message:send", &[]),
     ("SendStreamingMessage", "POST message:stream", &[]),
     ("GetTask", "GET tasks/{}?historyLength={}", &["id", "historyLength"]),
@@ -39,8 +39,8 @@ const METHODS: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
-async fn start_kit() -> Service {
-    let agent = fake("kit", "tck 1.0", SETTINGS);
+async fn start_service() -> Service {
+    let agent = fake_agent("kit", "tck 1.0", KIT_SETTINGS);
     Service::start(&format!("{agent}[push]\nallow = ['127.0.0.1']\n")).await
 }
 
@@ -53,9 +53,11 @@ async fn send_request(
 ) -> TestResponse {
     let version_header = format!("A2A-Version: {version}");
     if binding == ClientBinding::JsonRpc {
-        return service.call_with("kit", &[version_header.as_str()], (method, params)).await;
+        return service
+            .call_with_headers("kit", &[version_header.as_str()], (method, params))
+            .await;
     }
-    let (_, pattern, names) = METHODS.iter().find(|(name, ..)| *name == method).unwrap();
+    let (_, pattern, names) = REST_METHODS.iter().find(|(name, ..)| *name == method).unwrap();
     let mut pieces = pattern.split("{}");
     let mut path = pieces.next().unwrap().to_owned();
     let mut body = params.clone();
@@ -118,13 +120,13 @@ async fn send_message(service: &Service, binding: ClientBinding, prefix: &str) -
     request_result(service, binding, "SendMessage", &message_for(prefix)).await
 }
 
-fn state(task: &Value) -> &str {
+fn task_state(task: &Value) -> &str {
     task["status"]["state"].as_str().unwrap_or_default()
 }
 
 #[tokio::test]
 async fn artifacts_of_a_program_are_in_the_task() {
-    let service = start_kit().await;
+    let service = start_service().await;
     let file = json!({"filename": "output.txt", "mediaType": "text/plain", "raw": "dGNr"});
     let url = "https://example.com/output.txt";
     let url = json!({"filename": "output.txt", "mediaType": "text/plain", "url": url});
@@ -138,11 +140,11 @@ async fn artifacts_of_a_program_are_in_the_task() {
         for (prefix, part) in &expected_artifacts {
             let response = send_message(&service, binding, prefix).await;
             let task = &response["task"];
-            assert_eq!(state(task), "TASK_STATE_COMPLETED", "{binding:?} {prefix} {response}");
+            assert_eq!(task_state(task), "TASK_STATE_COMPLETED", "{binding:?} {prefix} {response}");
             assert_eq!(task["artifacts"][0]["parts"], json!([part]), "{binding:?} {prefix}");
             assert!(task["artifacts"][0]["artifactId"].is_string(), "{response}");
-            let found = get_task(&service, binding, task).await;
-            assert_eq!(&found, task, "{binding:?} {prefix}");
+            let stored_task = get_task(&service, binding, task).await;
+            assert_eq!(&stored_task, task, "{binding:?} {prefix}");
         }
         let response = send_message(&service, binding, "tck-message-response").await;
         assert_eq!(response["message"]["parts"], json!([{"text": "Direct message response"}]));
@@ -157,7 +159,7 @@ async fn get_task(service: &Service, binding: ClientBinding, task: &Value) -> Va
 
 #[tokio::test]
 async fn tasks_end_in_the_state_that_the_program_reports() {
-    let service = start_kit().await;
+    let service = start_service().await;
     let states = [
         ("tck-complete-task", "TASK_STATE_COMPLETED", "Hello from TCK"),
         ("tck-reject-task", "TASK_STATE_REJECTED", "Task rejected"),
@@ -178,7 +180,7 @@ async fn tasks_end_in_the_state_that_the_program_reports() {
         let mut answer = message_for("tck-multi-turn");
         answer["message"]["taskId"] = json!(id(&first));
         let second = request_result(&service, binding, "SendMessage", &answer).await["task"].take();
-        assert_eq!(state(&second), "TASK_STATE_COMPLETED", "{binding:?} {second}");
+        assert_eq!(task_state(&second), "TASK_STATE_COMPLETED", "{binding:?} {second}");
         assert_eq!((&second["id"], &second["contextId"]), (&first["id"], &first["contextId"]));
         answer["message"]["contextId"] = json!("another");
         let refused = send_request(&service, binding, "1.0", ("SendMessage", &answer)).await;
@@ -188,7 +190,7 @@ async fn tasks_end_in_the_state_that_the_program_reports() {
 
 #[tokio::test]
 async fn streams_begin_with_the_task_and_end_with_its_end() {
-    let service = start_kit().await;
+    let service = start_service().await;
     for binding in BINDINGS {
         for prefix in ["tck-stream-001", "tck-stream-002", "tck-stream-artifact-file"] {
             let events =
@@ -204,8 +206,12 @@ async fn streams_begin_with_the_task_and_end_with_its_end() {
                 assert_eq!((&update["taskId"], &update["contextId"]), (&json!(task), context));
                 assert_eq!(update["final"], Value::Null, "a field of 0.3: {update}");
             }
-            let last = &events[events.len() - 1]["statusUpdate"];
-            assert_eq!(state(last), "TASK_STATE_COMPLETED", "{binding:?} {prefix} {events:?}");
+            let last_update = &events[events.len() - 1]["statusUpdate"];
+            assert_eq!(
+                task_state(last_update),
+                "TASK_STATE_COMPLETED",
+                "{binding:?} {prefix} {events:?}"
+            );
         }
         let prefix = message_for("tck-stream-artifact-chunked");
         let events = stream_events(&service, binding, "SendStreamingMessage", &prefix).await;
@@ -223,7 +229,7 @@ async fn streams_begin_with_the_task_and_end_with_its_end() {
 
 #[tokio::test]
 async fn tasks_are_listed_by_pages_and_canceled() {
-    let service = start_kit().await;
+    let service = start_service().await;
     for binding in BINDINGS {
         let first = send_message(&service, binding, "tck-input-required").await["task"].take();
         let mut second = message_for("tck-complete-task");
@@ -233,21 +239,26 @@ async fn tasks_are_listed_by_pages_and_canceled() {
         let list = request_result(&service, binding, "ListTasks", &query).await;
         assert_eq!((&list["totalSize"], &list["pageSize"]), (&json!(2), &json!(1)), "{list}");
         assert!(!list["nextPageToken"].as_str().unwrap().is_empty(), "{list}");
-        assert_eq!(state(&list["tasks"][0]), "TASK_STATE_COMPLETED", "the newest is first: {list}");
+        assert_eq!(
+            task_state(&list["tasks"][0]),
+            "TASK_STATE_COMPLETED",
+            "the newest is first: {list}"
+        );
         assert_eq!(list["tasks"][0]["artifacts"], Value::Null, "{list}");
 
         let canceled =
             request_result(&service, binding, "CancelTask", &json!({"id": id(&first)})).await;
-        assert_eq!(state(&canceled), "TASK_STATE_CANCELED", "{binding:?} {canceled}");
-        let short = json!({"id": id(&first), "historyLength": 0});
-        let short = request_result(&service, binding, "GetTask", &short).await;
-        assert_eq!(short["history"], Value::Null, "{short}");
+        assert_eq!(task_state(&canceled), "TASK_STATE_CANCELED", "{binding:?} {canceled}");
+        let query_without_history = json!({"id": id(&first), "historyLength": 0});
+        let query_without_history =
+            request_result(&service, binding, "GetTask", &query_without_history).await;
+        assert_eq!(query_without_history["history"], Value::Null, "{query_without_history}");
     }
 }
 
 #[tokio::test]
 async fn push_configurations_are_stored_and_deleted() {
-    let service = start_kit().await;
+    let service = start_service().await;
     for binding in BINDINGS {
         let task = id(&send_message(&service, binding, "tck-input-required").await["task"]);
         let url = "http://127.0.0.1:9/hook";
@@ -255,10 +266,14 @@ async fn push_configurations_are_stored_and_deleted() {
         let created =
             request_result(&service, binding, "CreateTaskPushNotificationConfig", &config).await;
         let config_id = json!({"taskId": task, "id": created["id"]});
-        let found =
+        let stored_config =
             request_result(&service, binding, "GetTaskPushNotificationConfig", &config_id).await;
-        assert_eq!(found, created, "{binding:?}");
-        assert_eq!((&found["url"], &found["taskId"]), (&json!(url), &json!(task)), "{found}");
+        assert_eq!(stored_config, created, "{binding:?}");
+        assert_eq!(
+            (&stored_config["url"], &stored_config["taskId"]),
+            (&json!(url), &json!(task)),
+            "{stored_config}"
+        );
         let task_filter = json!({"taskId": task});
         let list =
             request_result(&service, binding, "ListTaskPushNotificationConfigs", &task_filter)
@@ -276,20 +291,20 @@ async fn push_configurations_are_stored_and_deleted() {
 
 #[tokio::test]
 async fn errors_match_the_specification() {
-    let service = start_kit().await;
-    let ended =
+    let service = start_service().await;
+    let ended_task =
         id(&send_message(&service, ClientBinding::JsonRpc, "tck-complete-task").await["task"]);
     let no_id = json!({"message": {"role": "ROLE_USER", "parts": [{"text": "hello"}]}});
     let no_parts = json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": []}});
-    let (unknown, of_ended) = (json!({"id": "no-such-task"}), json!({"id": ended}));
+    let (unknown, of_ended) = (json!({"id": "no-such-task"}), json!({"id": ended_task}));
     let mut to_ended = message_for("tck-complete-task");
-    to_ended["message"]["taskId"] = json!(ended);
+    to_ended["message"]["taskId"] = json!(ended_task);
     let mut to_unknown = message_for("tck-complete-task");
     to_unknown["message"]["taskId"] = json!("no-such-task");
     let page = |size: u32| json!({"contextId": "c", "pageSize": size});
-    let (none, many) = (page(0), page(101));
+    let (empty_page, oversized_page) = (page(0), page(101));
     let (not_found, unknown_id) = ("TASK_NOT_FOUND", "no-such-task");
-    let no_config = json!({"taskId": ended, "id": unknown_id});
+    let no_config = json!({"taskId": ended_task, "id": unknown_id});
     let cases: [(&str, &str, &Value, Refusal); 11] = [
         ("1.0", "SendMessage", &no_id, (-32602, 400, None)),
         ("1.0", "SendMessage", &no_parts, (-32602, 400, None)),
@@ -299,8 +314,8 @@ async fn errors_match_the_specification() {
         ("1.0", "CancelTask", &of_ended, (-32002, 400, Some("TASK_NOT_CANCELABLE"))),
         ("1.0", "SubscribeToTask", &of_ended, (-32004, 400, Some("UNSUPPORTED_OPERATION"))),
         ("1.0", "GetTaskPushNotificationConfig", &no_config, (-32001, 404, Some(not_found))),
-        ("1.0", "ListTasks", &none, (-32602, 400, None)),
-        ("1.0", "ListTasks", &many, (-32602, 400, None)),
+        ("1.0", "ListTasks", &empty_page, (-32602, 400, None)),
+        ("1.0", "ListTasks", &oversized_page, (-32602, 400, None)),
         ("99.0", "GetTask", &of_ended, (-32009, 400, Some("VERSION_NOT_SUPPORTED"))),
     ];
     for (version, method, params, (number, status, reason)) in cases {

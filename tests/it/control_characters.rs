@@ -3,23 +3,24 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::id;
-use crate::harness::{Setup, fake, message};
+use crate::harness::{Setup, fake_agent, message};
 
 /// Sets the clipboard and the title, clears the screen, links, moves, reverses and overwrites; in red.
-const HOSTILE: &str = "\u{1b}]52;c;cm0gLXJm\u{7}\u{1b}]0;title\u{1b}\\\u{1b}[2J\u{1b}[H\
+const HOSTILE_TEXT: &str = "\u{1b}]52;c;cm0gLXJm\u{7}\u{1b}]0;title\u{1b}\\\u{1b}[2J\u{1b}[H\
     \u{1b}]8;;http://a.example\u{1b}\\link\u{1b}]8;;\u{1b}\\ \u{1b}[31mred\u{1b}[8mhidden\u{1b}[0m \
     \u{9b}2J \u{202e}exe.doc\u{202c}\u{2066}\u{2069}\u{200f} good\rbad\u{8}\u{8}\u{8} \u{1b}c\u{7f}";
 
 /// Agents whose answers, failures, descriptions and questions are hostile.
 fn setup() -> Setup {
-    let described = json!(format!("Works. {HOSTILE}")).to_string().replace('\u{7f}', "\\u007f");
+    let described =
+        json!(format!("Works. {HOSTILE_TEXT}")).to_string().replace('\u{7f}', "\\u007f");
     let agents = [
         "[agents.says]\ncommand = 'cat'\n".to_owned(),
         "[agents.fails]\ncommand = 'sh'\nargs = ['-c', 'cat >&2; exit 3']\n".to_owned(),
-        fake("card", "echo", &format!("description = {described}")),
+        fake_agent("card", "echo", &format!("description = {described}")),
         "[agents.reports]\ncommand = 'cat'\noutput = 'events'\n".to_owned(),
     ];
-    Setup::server("", &agents.concat())
+    Setup::with_server_settings("", &agents.concat())
 }
 
 fn is_control(char: char) -> bool {
@@ -32,41 +33,41 @@ fn is_control(char: char) -> bool {
 #[tokio::test]
 async fn no_command_passes_control_characters_of_an_agent() {
     let service = setup().start().await;
-    let completed = id(&service.send("says", HOSTILE).await);
-    let failed = id(&service.send("fails", HOSTILE).await);
-    let question = json!({"type": "input_required", "text": HOSTILE}).to_string();
+    let completed = id(&service.send("says", HOSTILE_TEXT).await);
+    let failed = id(&service.send("fails", HOSTILE_TEXT).await);
+    let question = json!({"type": "input_required", "text": HOSTILE_TEXT}).to_string();
     let failure =
-        json!({"type": "failed", "message": HOSTILE, "category": "permanent"}).to_string();
+        json!({"type": "failed", "message": HOSTILE_TEXT, "category": "permanent"}).to_string();
     for words in [
-        &["send", "says", HOSTILE][..],
-        &["send", "says", "--no-stream", HOSTILE],
-        &["send", "fails", HOSTILE],
+        &["send", "says", HOSTILE_TEXT][..],
+        &["send", "says", "--no-stream", HOSTILE_TEXT],
+        &["send", "fails", HOSTILE_TEXT],
         &["send", "reports", &question],
         &["send", "reports", &failure],
-        &["send", HOSTILE, "x"],
+        &["send", HOSTILE_TEXT, "x"],
         &["tasks", "list"],
-        &["tasks", "list", "--agent", HOSTILE],
+        &["tasks", "list", "--agent", HOSTILE_TEXT],
         &["tasks", "show", &completed],
         &["tasks", "show", &failed],
-        &["tasks", "show", HOSTILE],
+        &["tasks", "show", HOSTILE_TEXT],
         &["tasks", "watch", &completed],
         &["tasks", "watch", &failed],
         &["tasks", "export", "--text"],
         &["logs"],
         &["agents", "list"],
         &["agents", "show", "card"],
-        &["agents", "test", "says", "--input", HOSTILE],
-        &["agents", "test", "fails", "--input", HOSTILE],
+        &["agents", "test", "says", "--input", HOSTILE_TEXT],
+        &["agents", "test", "fails", "--input", HOSTILE_TEXT],
         &["status"],
     ] {
         for options in [&[][..], &["--json"]] {
             let output = service.command(&[words, options].concat(), "").await;
             let text = format!("{}{}", output.stdout, output.stderr);
-            let found = text.chars().find(|char| is_control(*char));
-            assert_eq!(found, None, "{words:?} {options:?}: {text:?}");
+            let control_char = text.chars().find(|char| is_control(*char));
+            assert_eq!(control_char, None, "{words:?} {options:?}: {text:?}");
         }
     }
-    let output = service.command(&["send", "says", HOSTILE], "").await.stdout;
+    let output = service.command(&["send", "says", HOSTILE_TEXT], "").await.stdout;
     assert!(
         output.contains(r"\x1b]52;c;cm0gLXJm\x07") && output.contains(r"good\rbad\x08"),
         "{output}"
@@ -76,11 +77,11 @@ async fn no_command_passes_control_characters_of_an_agent() {
 #[tokio::test]
 async fn json_output_is_equivalent_and_raw_output_is_complete() {
     let service = setup().start().await;
-    let task = service.command(&["send", "says", "--json", "--no-stream", HOSTILE], "").await;
+    let task = service.command(&["send", "says", "--json", "--no-stream", HOSTILE_TEXT], "").await;
     let task: Value = serde_json::from_str(&task.stdout).unwrap();
-    assert_eq!(task["artifacts"][0]["parts"][0]["text"], HOSTILE);
-    let raw = service.command(&["send", "says", "--raw", HOSTILE], "").await;
-    assert_eq!((raw.code, raw.stdout.as_str()), (Some(0), HOSTILE));
+    assert_eq!(task["artifacts"][0]["parts"][0]["text"], HOSTILE_TEXT);
+    let raw_output = service.command(&["send", "says", "--raw", HOSTILE_TEXT], "").await;
+    assert_eq!((raw_output.exit_code, raw_output.stdout.as_str()), (Some(0), HOSTILE_TEXT));
     let lines = "one\r\ntwo\n";
     assert_eq!(service.command(&["send", "says", lines], "").await.stdout, lines);
     let export = service.command(&["tasks", "export", "--text", "--agent", "says"], "").await;
@@ -91,7 +92,7 @@ async fn json_output_is_equivalent_and_raw_output_is_complete() {
 #[tokio::test]
 async fn a_message_of_a_caller_is_escaped_too() {
     let service = setup().start().await;
-    let task = id(&service.rpc("fails", "message/send", &message(HOSTILE)).await);
+    let task = id(&service.rpc("fails", "message/send", &message(HOSTILE_TEXT)).await);
     for words in [&["tasks", "show", &task][..], &["tasks", "list"]] {
         let output = service.command(words, "").await.stdout;
         assert!(!output.chars().any(is_control), "{words:?}: {output:?}");

@@ -2,16 +2,16 @@
 
 use serde_json::json;
 
-use crate::harness::client::{completed, outcome, state};
+use crate::harness::client::{completed_with, outcome, state};
 use crate::harness::processes::{is_alive, processes_with_env};
-use crate::harness::{Service, Setup, fake, gated, poll_until};
+use crate::harness::{Service, Setup, fake_agent, gated_agent, poll_until};
 
 #[tokio::test]
 async fn a_kill_keeps_running_work_and_the_order_of_the_queue() {
-    let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
+    let mut service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
     let mut ids = Vec::new();
     for word in ["ann", "bob", "cid"] {
-        ids.push(service.begin("one", word).await);
+        ids.push(service.start_task("one", word).await);
     }
     service.setup.wait_for_text("log", "start ann\n").await;
     let mark = format!("ALGONIUS_EXECUTION_ID={}", ids[0]);
@@ -25,10 +25,10 @@ async fn a_kill_keeps_running_work_and_the_order_of_the_queue() {
     })
     .await;
     for (word, id) in ["ann", "bob", "cid"].iter().zip(&ids) {
-        service.setup.open(&format!("go-{word}"));
+        service.setup.open_gate(&format!("go-{word}"));
         assert_eq!(
             outcome(&service.wait_for_end("one", id).await),
-            completed(&format!("{word}\n"))
+            completed_with(&format!("{word}\n"))
         );
     }
     let stderr = service.stderr_text();
@@ -42,24 +42,24 @@ async fn a_kill_keeps_running_work_and_the_order_of_the_queue() {
 
 #[tokio::test]
 async fn an_answered_task_is_unchanged_after_a_kill() {
-    let mut service = Service::start(&fake("echo", "echo", "")).await;
-    let before = service.send("echo", "hello").await;
+    let mut service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let task_before = service.send("echo", "hello").await;
     service.kill9().await;
     service.restart().await;
     // A task that was answered before a kill has the same answer after it
-    assert_eq!(service.task("echo", before["id"].as_str().unwrap()).await, before);
+    assert_eq!(service.task("echo", task_before["id"].as_str().unwrap()).await, task_before);
 }
 
 #[tokio::test]
 async fn work_of_a_removed_agent_is_interrupted_at_the_start() {
-    let agents = [gated("gone", ""), fake("echo", "echo", "")].concat();
+    let agents = [gated_agent("gone", ""), fake_agent("echo", "echo", "")].concat();
     let mut service = Service::start(&agents).await;
-    let id = service.begin("gone", "ann").await;
+    let id = service.start_task("gone", "ann").await;
     service.kill9().await;
-    let text = std::fs::read_to_string(service.setup.write()).unwrap();
+    let text = std::fs::read_to_string(service.setup.write_config()).unwrap();
     let before_section = text.split("[agents.gone]").next().unwrap().to_owned();
     let echo = text.split("[agents.echo]").nth(1).unwrap();
-    service.setup.rewrite(&format!("{before_section}\n[agents.echo]{echo}"));
+    service.setup.set_config_text(&format!("{before_section}\n[agents.echo]{echo}"));
     service.restart().await;
     let record = service.execution(&id).await;
     assert_eq!(
@@ -70,11 +70,11 @@ async fn work_of_a_removed_agent_is_interrupted_at_the_start() {
 
 #[tokio::test]
 async fn a_second_service_on_the_same_ledger_is_refused() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
-    let config = service.setup.write().display().to_string();
-    let second = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
-    let output = service.setup.run(&second, "").await;
-    assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let config = service.setup.write_config().display().to_string();
+    let second_command = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
+    let output = service.setup.run(&second_command, "").await;
+    assert_eq!((output.exit_code, output.stdout.as_str()), (Some(1), ""));
     assert!(output.stderr.contains("another"), "{}", output.stderr);
     assert!(!output.stderr.contains("panicked"), "{}", output.stderr);
     assert_eq!(state(&service.send("echo", "still here").await), "completed");
@@ -82,27 +82,28 @@ async fn a_second_service_on_the_same_ledger_is_refused() {
 
 #[tokio::test]
 async fn an_occupied_port_is_reported() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
-    let other = Setup::new(&fake("echo", "echo", ""));
-    let (config, address) = (other.write().display().to_string(), service.address.to_string());
-    let output = other.run(&["serve", "--config", &config, "--listen", &address], "").await;
-    assert_eq!(output.code, Some(1));
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let other_setup = Setup::new(&fake_agent("echo", "echo", ""));
+    let (config, address) =
+        (other_setup.write_config().display().to_string(), service.address.to_string());
+    let output = other_setup.run(&["serve", "--config", &config, "--listen", &address], "").await;
+    assert_eq!(output.exit_code, Some(1));
     assert!(output.stderr.contains(&format!("cannot listen on {address}")), "{}", output.stderr);
 }
 
 #[tokio::test]
 async fn a_task_whose_queue_timeout_passed_offline_is_rejected() {
-    let agent = gated("one", "access = 'read-write'\nqueue_timeout = 1.5");
+    let agent = gated_agent("one", "access = 'read-write'\nqueue_timeout = 1.5");
     let mut service = Service::start(&agent).await;
-    service.begin("one", "ann").await;
-    let waiting = service.begin("one", "bob").await;
+    service.start_task("one", "ann").await;
+    let waiting_id = service.start_task("one", "bob").await;
     let queued_at = tokio::time::Instant::now();
     service.kill9().await;
     // Time itself is the story here: it passes while nobody is there.
     tokio::time::sleep_until(queued_at + std::time::Duration::from_millis(1700)).await;
     service.restart().await;
     let task = poll_until("the end", async || {
-        let task = service.task("one", &waiting).await;
+        let task = service.task("one", &waiting_id).await;
         (state(&task) == "rejected").then_some(task)
     })
     .await;

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::harness::client::{completed, id, message_with_id, outcome};
+use crate::harness::client::{completed_with, id, message_with_id, outcome};
 use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, fake, gated, poll_until};
+use crate::harness::{Service, Setup, fake_agent, gated_agent, poll_until};
 
 /// The head of a log, and of each page in it.
 const WAL_HEADER_BYTES: u64 = 32;
@@ -24,7 +24,7 @@ fn ledger_file(setup: &Setup, name: &str) -> PathBuf {
 }
 
 /// Does it; what the file is then.
-fn damage(setup: &Setup, name: &str, (description, apply): FileDamage) -> Vec<u8> {
+fn apply_damage(setup: &Setup, name: &str, (description, apply): FileDamage) -> Vec<u8> {
     let path = ledger_file(setup, name);
     let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let length = file.metadata().unwrap().len();
@@ -35,7 +35,7 @@ fn damage(setup: &Setup, name: &str, (description, apply): FileDamage) -> Vec<u8
 }
 
 fn agents() -> String {
-    [fake("echo", "echo", ""), gated("one", "access = 'read-write'")].concat()
+    [fake_agent("echo", "echo", ""), gated_agent("one", "access = 'read-write'")].concat()
 }
 
 /// What a torn log is: its last record is not whole, or something else comes after it.
@@ -63,16 +63,16 @@ async fn a_torn_log_costs_at_most_its_last_record() {
         for word in ["a", "b", "c"] {
             tasks.push(service.send("echo", word).await);
         }
-        let running = service.begin("one", "ann").await;
+        let running_task = service.start_task("one", "ann").await;
         service.setup.wait_for_text("log", "start ann\n").await;
         poll_until("it runs", async || {
-            (service.execution(&running).await["state"] == "running").then_some(())
+            (service.execution(&running_task).await["state"] == "running").then_some(())
         })
         .await;
         let last_message = message_with_id("m-last", "bob");
-        let queued = id(&service.submit("one", last_message.clone()).await);
+        let queued_task = id(&service.submit("one", last_message.clone()).await);
         service.kill9().await;
-        damage(&service.setup, "ledger.db-wal", torn);
+        apply_damage(&service.setup, "ledger.db-wal", torn);
         service.restart().await;
         for task in tasks {
             assert_eq!(service.task("echo", &id(&task)).await, task);
@@ -80,10 +80,13 @@ async fn a_torn_log_costs_at_most_its_last_record() {
         let resent = id(&service.submit("one", last_message).await);
         // A torn write-ahead log of the ledger loses at most its last record, and every other
         // execution settles
-        assert!(resent == queued || !torn.0.starts_with("followed"), "what was whole is lost");
-        service.setup.open("go");
-        assert_eq!(outcome(&service.wait_for_end("one", &running).await), completed("ann\n"));
-        assert_eq!(outcome(&service.wait_for_end("one", &resent).await), completed("bob\n"));
+        assert!(resent == queued_task || !torn.0.starts_with("followed"), "what was whole is lost");
+        service.setup.open_gate("go");
+        assert_eq!(
+            outcome(&service.wait_for_end("one", &running_task).await),
+            completed_with("ann\n")
+        );
+        assert_eq!(outcome(&service.wait_for_end("one", &resent).await), completed_with("bob\n"));
         assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
         let list = service.get("/api/v1/executions").await.json();
         assert_eq!(list["executions"].as_array().unwrap().len(), 5);
@@ -100,27 +103,28 @@ const EMPTY_LOGS: &[FileDamage] = &[
 async fn a_lost_log_costs_its_records_and_leaves_no_process() {
     for &damaged in EMPTY_LOGS {
         let mut service = Service::start(&agents()).await;
-        let before = service.send("echo", "before").await;
+        let task_before = service.send("echo", "before").await;
         service.sigterm();
-        assert!(service.exit().await.success());
+        assert!(service.wait_for_exit().await.success());
         service.restart().await;
-        let running = service.begin("one", "ann").await;
+        let running_id = service.start_task("one", "ann").await;
         service.setup.wait_for_text("log", "start ann\n").await;
         service.kill9().await;
-        let process_mark = format!("ALGONIUS_EXECUTION_ID={running}");
+        let process_mark = format!("ALGONIUS_EXECUTION_ID={running_id}");
         assert!(!processes_with_env(&process_mark).is_empty());
-        damage(&service.setup, "ledger.db-wal", damaged);
+        apply_damage(&service.setup, "ledger.db-wal", damaged);
         service.restart().await;
-        assert_eq!(service.task("echo", &id(&before)).await, before);
-        let lost = service.refused("one", "tasks/get", json!({"id": running})).await;
+        assert_eq!(service.task("echo", &id(&task_before)).await, task_before);
+        let lost = service.expect_refusal("one", "tasks/get", json!({"id": running_id})).await;
         // A missing write-ahead log loses only the records that it alone had, and leaves no
         // process running
         assert_eq!(lost.1, "execution-unknown");
-        let ended = async || processes_with_env(&process_mark).is_empty().then_some(());
-        poll_until("the end of what nobody knows", ended).await;
+        let have_processes_ended =
+            async || processes_with_env(&process_mark).is_empty().then_some(());
+        poll_until("the end of what nobody knows", have_processes_ended).await;
         let unfinished = service.get("/api/v1/executions?unfinished=true").await.json();
         assert_eq!(unfinished["executions"], json!([]));
-        assert_eq!(outcome(&service.send("echo", "after").await), completed("after"));
+        assert_eq!(outcome(&service.send("echo", "after").await), completed_with("after"));
     }
 }
 
@@ -142,10 +146,10 @@ async fn a_damaged_database_is_refused_and_left_unchanged() {
         let mut service = Service::start(&agents()).await;
         service.send("echo", "before").await;
         service.sigterm();
-        assert!(service.exit().await.success());
-        let bytes = damage(&service.setup, "ledger.db", damaged);
+        assert!(service.wait_for_exit().await.success());
+        let bytes = apply_damage(&service.setup, "ledger.db", damaged);
         let setup = &service.setup;
-        let config = setup.write().display().to_string();
+        let config = setup.write_config().display().to_string();
         let serve = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
         let output = setup.run(&serve, "").await;
         let path = ledger_file(setup, "ledger.db");
@@ -156,7 +160,7 @@ async fn a_damaged_database_is_refused_and_left_unchanged() {
         assert!(!output.stderr.contains("panicked"), "{output:?}");
         // The service refuses a damaged database by name with exit code 1, and leaves it
         // unchanged
-        assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
+        assert_eq!((output.exit_code, output.stdout.as_str()), (Some(1), ""));
         assert!(fs::read(&path).unwrap() == bytes, "the damaged file was changed");
         for name in ["ledger.db", "ledger.db-wal", "ledger.db-shm"] {
             _ = fs::rename(
@@ -165,7 +169,7 @@ async fn a_damaged_database_is_refused_and_left_unchanged() {
             );
         }
         service.restart().await;
-        assert_eq!(outcome(&service.send("echo", "after").await), completed("after"));
+        assert_eq!(outcome(&service.send("echo", "after").await), completed_with("after"));
         let list = service.get("/api/v1/executions").await.json();
         assert_eq!(list["executions"].as_array().map(Vec::len), Some(1));
     }
@@ -178,11 +182,11 @@ async fn a_damaged_database_with_a_log_is_repaired_or_refused() {
         let mut service = Service::start(&agents()).await;
         let mut tasks = vec![service.send("echo", "before").await];
         service.sigterm();
-        assert!(service.exit().await.success());
+        assert!(service.wait_for_exit().await.success());
         service.restart().await;
         tasks.push(service.send("echo", "last").await);
         service.kill9().await;
-        damage(&service.setup, "ledger.db", damaged);
+        apply_damage(&service.setup, "ledger.db", damaged);
         let mut setup = Setup::new("");
         std::mem::swap(&mut setup, &mut service.setup);
         match setup.try_start().await {
@@ -196,7 +200,7 @@ async fn a_damaged_database_with_a_log_is_repaired_or_refused() {
             Err((_, output)) => {
                 let is_reported = output.stderr.contains("ledger.db` is damaged");
                 assert!(is_reported && !output.stderr.contains("panicked"), "{output:?}");
-                assert_eq!(output.code, Some(1));
+                assert_eq!(output.exit_code, Some(1));
             }
         }
     }

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, failed, id, outcome};
+use crate::harness::client::{completed_with, failed_with, id, outcome};
 use crate::harness::processes::processes_with_env;
 use crate::harness::{Service, Setup, json_rpc_call, message};
-use crate::streams::{open_stream, read_to};
+use crate::streams::{open_stream, read_until};
 
 /// Tells something, then is silent: for ever, or for a moment again and again.
-const AGENT: &str = r#"
+const SILENT_AGENT: &str = r#"
 idle_timeout_min = 0.1
 [agents.speaks]
 idle_timeout = 1.5
@@ -29,24 +29,24 @@ fn deadline_warnings(record: &Value) -> Vec<&Value> {
 
 #[tokio::test]
 async fn a_silent_agent_is_reported_to_followers_and_ended() {
-    let service = Setup::new(AGENT).start().await;
+    let service = Setup::new(SILENT_AGENT).start().await;
     let body = json_rpc_call("message/stream", &message("hang"));
     let mut stream = open_stream(&service, "speaks", "0.3", &body).await;
-    let stream_text = read_to(&mut stream, "the end").await;
+    let stream_text = read_until(&mut stream, "the end").await;
     let statuses = stream_text.lines().filter_map(|line| line.strip_prefix("data: "));
     let results: Vec<_> = statuses
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["result"].clone())
         .collect();
-    let warned = results
+    let warning = results
         .iter()
         .find(|result| result.pointer("/status/message/metadata/limit") == Some(&json!("idle")));
-    let status = &warned.unwrap_or_else(|| panic!("no warning: {stream_text}"))["status"];
+    let status = &warning.unwrap_or_else(|| panic!("no warning: {stream_text}"))["status"];
     assert_eq!(status["state"], "working");
     let expected = "it is silent, and will be ended once it has been for 1.5 s";
     assert_eq!(status["message"]["parts"][0]["text"], expected);
 
     let task = service.task("speaks", &id(&results[0])).await;
-    assert_eq!(outcome(&task), failed("idle-timeout"));
+    assert_eq!(outcome(&task), failed_with("idle-timeout"));
     let reason = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
     assert!(reason.starts_with("it wrote nothing within 1.5 s"), "{reason}");
     let record = service.execution(&id(&task)).await;
@@ -61,9 +61,9 @@ async fn a_silent_agent_is_reported_to_followers_and_ended() {
 
 #[tokio::test]
 async fn output_of_an_agent_extends_its_idle_timeout() {
-    let service = Service::start(AGENT).await;
+    let service = Service::start(SILENT_AGENT).await;
     let task = service.send("speaks", "patience").await;
-    assert_eq!(outcome(&task), completed("patience\n"));
+    assert_eq!(outcome(&task), completed_with("patience\n"));
     let record = service.execution(&id(&task)).await;
     assert_eq!(deadline_warnings(&record), Vec::<&Value>::new());
     assert!(record["durationUs"].as_i64().is_some_and(|duration| duration > 1_500_000), "{record}");

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, failed, id, outcome, state};
+use crate::harness::client::{completed_with, failed_with, id, outcome, state};
 use crate::harness::{Service, json_rpc_call, message, poll_until};
-use crate::streams::{open_stream, read_to};
+use crate::streams::{open_stream, read_until};
 
 /// Who, its output, and the line that is its last word.
 const KINDS: [(&str, &str, &str); 5] = [
@@ -16,7 +16,7 @@ const KINDS: [(&str, &str, &str); 5] = [
 ];
 
 /// An agent that writes what was recorded, as a filter leaves it, and exits with this code.
-fn recorded(id: &str, (agent, case): (&str, &str), (filter, exit): (&str, u8)) -> String {
+fn recorded_agent(id: &str, (agent, case): (&str, &str), (filter, exit): (&str, u8)) -> String {
     let (_, output, _) = KINDS.iter().find(|(name, ..)| *name == agent).unwrap();
     let file = format!("{}/tests/corpus/{agent}/{case}.jsonl", env!("CARGO_MANIFEST_DIR"));
     format!(
@@ -32,29 +32,29 @@ async fn attempts(service: &Service, task: &Value) -> Value {
 #[tokio::test]
 async fn each_known_program_succeeds_only_with_its_final_event() {
     let agents = KINDS.map(|(agent, ..)| {
-        let hello = recorded(agent, (agent, "hello"), ("cat", 0));
+        let hello = recorded_agent(agent, (agent, "hello"), ("cat", 0));
         let early_id = format!("{agent}-early");
         let (_, _, final_event) = KINDS.iter().find(|(name, ..)| *name == agent).unwrap();
         let filter = format!("grep -v '{final_event}'");
-        hello + &recorded(&early_id, (agent, "hello"), (&filter, 0))
+        hello + &recorded_agent(&early_id, (agent, "hello"), (&filter, 0))
     });
     let service = Service::start(&agents.concat()).await;
     for (agent, ..) in KINDS {
         let task = service.send(agent, "say hello").await;
-        assert_eq!(outcome(&task), completed("ECHO: say hello"), "{agent}");
+        assert_eq!(outcome(&task), completed_with("ECHO: say hello"), "{agent}");
         let task = service.send(&format!("{agent}-early"), "say hello").await;
-        assert_eq!(outcome(&task), failed("ended-early"), "{agent}");
+        assert_eq!(outcome(&task), failed_with("ended-early"), "{agent}");
     }
 }
 
 #[tokio::test]
 async fn refused_credentials_are_not_retried() {
     // The exit code of each says that it may work later: that is not asked any more.
-    let agents = KINDS.map(|(agent, ..)| recorded(agent, (agent, "401"), ("cat", 75)));
+    let agents = KINDS.map(|(agent, ..)| recorded_agent(agent, (agent, "401"), ("cat", 75)));
     let service = Service::start(&agents.concat()).await;
     for (agent, ..) in KINDS {
         let task = service.send(agent, "hello").await;
-        assert_eq!(outcome(&task), failed("not-authenticated"), "{agent}");
+        assert_eq!(outcome(&task), failed_with("not-authenticated"), "{agent}");
         assert_eq!(attempts(&service, &task).await, 1, "{agent}");
     }
 }
@@ -64,12 +64,12 @@ async fn a_long_quota_fails_the_task_with_its_end() {
     let filter = "sed 's/rate limit exceeded/&, try again in 1h 20m/; \
                 s/Too Many Requests/&, try again in 1h 20m/; s/\"retry-after\":\"1\"/\"retry-after\":\"4800\"/'";
     let agents = KINDS.map(|(agent, ..)| {
-        recorded(agent, (agent, "429-retry-after"), (filter, 1)) + "quota.max_wait = '1h'\n"
+        recorded_agent(agent, (agent, "429-retry-after"), (filter, 1)) + "quota.max_wait = '1h'\n"
     });
     let service = Service::start(&agents.concat()).await;
     for (agent, ..) in KINDS {
         let task = service.send(agent, "hello").await;
-        assert_eq!(outcome(&task), failed("quota-exceeded"), "{agent}");
+        assert_eq!(outcome(&task), failed_with("quota-exceeded"), "{agent}");
         let message = task["status"]["message"]["parts"][0]["text"].as_str().unwrap().to_owned();
         assert!(message.contains("(until 20"), "{agent}: {message}");
         let record = service.execution(&id(&task)).await;
@@ -80,7 +80,7 @@ async fn a_long_quota_fails_the_task_with_its_end() {
 #[tokio::test]
 async fn a_short_rate_limit_is_waited_for() {
     let first = "[ -e HERE/seen ] && cat";
-    let agent = recorded("again", ("opencode", "hello"), (first, 0));
+    let agent = recorded_agent("again", ("opencode", "hello"), (first, 0));
     let refusal =
         format!("{}/tests/corpus/opencode/429-retry-after.jsonl", env!("CARGO_MANIFEST_DIR"));
     let script = format!("[ -e HERE/seen ] || {{ touch HERE/seen; cat {refusal}; exit 1; }}; cat");
@@ -88,7 +88,7 @@ async fn a_short_rate_limit_is_waited_for() {
     let service = Service::start(&(agent + "sandbox.writable = ['HERE']\n")).await;
     let started = tokio::time::Instant::now();
     let task = service.send("again", "hello").await;
-    assert_eq!(outcome(&task), completed("ECHO: say hello"));
+    assert_eq!(outcome(&task), completed_with("ECHO: say hello"));
     assert!(started.elapsed() >= std::time::Duration::from_millis(900), "{:?}", started.elapsed());
     let record = service.execution(&id(&task)).await;
     assert_eq!(record["attempt"], 2);
@@ -101,7 +101,8 @@ async fn a_short_rate_limit_is_waited_for() {
 #[tokio::test]
 async fn denials_are_a_warning_or_a_failure_without_an_answer() {
     let denied = ["claude", "gemini", "copilot", "opencode"];
-    let agents = denied.map(|agent| recorded(agent, (agent, "permission-denied"), ("cat", 0)));
+    let agents =
+        denied.map(|agent| recorded_agent(agent, (agent, "permission-denied"), ("cat", 0)));
     let service = Service::start(&agents.concat()).await;
     for agent in ["claude", "gemini", "copilot"] {
         let task = service.send(agent, "do it").await;
@@ -116,12 +117,13 @@ async fn denials_are_a_warning_or_a_failure_without_an_answer() {
         assert_eq!(warned.len(), 1, "{agent}: {record}");
     }
     let task = service.send("opencode", "do it").await;
-    assert_eq!(outcome(&task), failed("denied"));
+    assert_eq!(outcome(&task), failed_with("denied"));
 }
 
 #[tokio::test]
 async fn steps_are_streamed_and_not_in_the_answer() {
-    let service = Service::start(&recorded("claude", ("claude", "file-change"), ("cat", 0))).await;
+    let service =
+        Service::start(&recorded_agent("claude", ("claude", "file-change"), ("cat", 0))).await;
     let mut stream = open_stream(
         &service,
         "claude",
@@ -129,7 +131,7 @@ async fn steps_are_streamed_and_not_in_the_answer() {
         &json_rpc_call("message/stream", &message("make a file")),
     )
     .await;
-    let stream_text = read_to(&mut stream, "\"final\":true").await;
+    let stream_text = read_until(&mut stream, "\"final\":true").await;
     let steps = stream_text.lines().filter_map(|line| {
         let event: Value = serde_json::from_str(line.strip_prefix("data:")?.trim()).ok()?;
         let step = event["result"]["metadata"]["step"].clone();
@@ -159,13 +161,13 @@ async fn a_stop_of_the_service_decides_the_outcome() {
     ];
     let service = Service::start(&agents.concat()).await;
     for name in ["plain", "known"] {
-        let task = service.begin(name, "work").await;
+        let task = service.start_task(name, "work").await;
         poll_until("its trap", async || service.setup.read(name).contains("up").then_some(()))
             .await;
         service.cancel(name, &task).await;
         assert_eq!(state(&service.wait_for_end(name, &task).await), "canceled", "{name}");
         assert_eq!(service.execution(&task).await["exitCode"], 0, "{name}");
     }
-    let late = service.send("late", "work").await;
-    assert_eq!(outcome(&late), failed("execution-timeout"));
+    let late_task = service.send("late", "work").await;
+    assert_eq!(outcome(&late_task), failed_with("execution-timeout"));
 }

@@ -8,24 +8,27 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, fake, poll_until};
+use crate::harness::{Service, Setup, fake_agent, poll_until};
 
 /// The doctor's findings, as JSON.
 async fn run_doctor(setup: &Setup) -> (Option<i32>, Value) {
-    let config = setup.write().display().to_string();
+    let config = setup.write_config().display().to_string();
     let output = setup.run(&["doctor", &config, "--json"], "").await;
-    (output.code, serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{output:?}")))
+    (
+        output.exit_code,
+        serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{output:?}")),
+    )
 }
 
 fn severity<'r>(report: &'r Value, subject: &str) -> &'r Value {
     let findings = report["findings"].as_array().unwrap();
-    let found = findings.iter().find(|finding| finding["about"] == subject);
-    &found.unwrap_or_else(|| panic!("{subject} is not in {report}"))["weight"]
+    let finding = findings.iter().find(|finding| finding["about"] == subject);
+    &finding.unwrap_or_else(|| panic!("{subject} is not in {report}"))["weight"]
 }
 
 #[tokio::test]
 async fn the_doctor_approves_a_sound_machine_without_a_service() {
-    let setup = Setup::new(&fake("echo", "echo", ""));
+    let setup = Setup::new(&fake_agent("echo", "echo", ""));
     let (code, report) = run_doctor(&setup).await;
     assert_eq!(code, Some(0), "{report}");
     for subject in ["kernel", "labels", "server.data_dir", "server.runtime_dir", "server.watch"] {
@@ -38,8 +41,8 @@ async fn the_doctor_approves_a_sound_machine_without_a_service() {
     );
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     assert_eq!(report["rungs"]["kernel"], release.trim());
-    let output = setup.run(&["doctor", setup.write().to_str().unwrap()], "").await;
-    assert!(output.stdout.contains("good     agent echo: runs ") && output.code == Some(0));
+    let output = setup.run(&["doctor", setup.write_config().to_str().unwrap()], "").await;
+    assert!(output.stdout.contains("good     agent echo: runs ") && output.exit_code == Some(0));
 }
 
 fn finding_about<'r>(report: &'r Value, subject: &str) -> &'r Value {
@@ -51,8 +54,8 @@ fn finding_about<'r>(report: &'r Value, subject: &str) -> &'r Value {
 }
 
 /// Puts the unit there that starts the service on this configuration, with this path.
-pub(crate) async fn install(setup: &Setup, path: &str) {
-    let config = setup.write().display().to_string();
+pub(crate) async fn install_unit(setup: &Setup, path: &str) {
+    let config = setup.write_config().display().to_string();
     let words = ["service", "install", "--dry-run", "--config", &config, "--path", path];
     let unit = setup.run(&words, "").await.stdout;
     let folder = setup.test_folder().join("home/.config/systemd/user");
@@ -66,16 +69,16 @@ async fn the_doctor_uses_the_path_of_the_installed_service() {
     let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
     let setup = setup.executable("tool", "#!/bin/sh\nexec cat\n").env("PATH", &path);
     assert_eq!(run_doctor(&setup).await.0, Some(0), "the terminal finds it");
-    install(&setup, "/usr/bin:/bin").await;
+    install_unit(&setup, "/usr/bin:/bin").await;
     let (code, report) = run_doctor(&setup).await;
     assert_eq!((code, severity(&report, "configuration")), (Some(1), &json!("bad")));
     assert!(report.to_string().contains("no such program on the PATH"), "{report}");
-    install(&setup, &path).await;
+    install_unit(&setup, &path).await;
     // Without a file it is what the service is started on.
     let output = setup.run(&["doctor", "--json"], "").await;
     let report: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(
-        (output.code, severity(&report, "agent tool")),
+        (output.exit_code, severity(&report, "agent tool")),
         (Some(0), &json!("good")),
         "{report}"
     );
@@ -88,7 +91,7 @@ async fn a_secret_known_to_the_terminal_only_is_reported_missing() {
     let agent = "[agents.a]\ncommand = 'cat'\n[agents.a.env_from]\nKEY = 'SECRET_OF_A'\n";
     let setup = Setup::new(agent).env("SECRET_OF_A", "correct-horse-battery");
     assert_eq!(run_doctor(&setup).await.0, Some(0));
-    install(&setup, "/usr/bin:/bin").await;
+    install_unit(&setup, "/usr/bin:/bin").await;
     let (code, report) = run_doctor(&setup).await;
     assert_eq!(code, Some(1), "{report}");
     assert!(report.to_string().contains("env_from.KEY"), "{report}");
@@ -129,7 +132,7 @@ async fn the_doctor_reports_versions_of_known_programs() {
 async fn suggested_fixes_of_the_doctor_work() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = format!("listen = '{}'", listener.local_addr().unwrap());
-    let setup = Setup::server(&listen, &fake("echo", "echo", ""));
+    let setup = Setup::with_server_settings(&listen, &fake_agent("echo", "echo", ""));
     fs::create_dir(setup.test_folder().join("state/algonius")).unwrap();
     fs::write(setup.token_file(), "x".repeat(64)).unwrap();
     fs::set_permissions(setup.token_file(), fs::Permissions::from_mode(0o644)).unwrap();
@@ -154,9 +157,10 @@ async fn suggested_fixes_of_the_doctor_work() {
 
 #[tokio::test]
 async fn an_address_with_a_running_service_is_good() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
-    let text = format!("[server]\nlisten = '{}'\n{}", service.address, fake("echo", "echo", ""));
-    let setup = Setup::bare(&text);
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let text =
+        format!("[server]\nlisten = '{}'\n{}", service.address, fake_agent("echo", "echo", ""));
+    let setup = Setup::from_config_text(&text);
     let (_, report) = run_doctor(&setup).await;
     assert_eq!(severity(&report, "address"), "good", "{report}");
 }
@@ -171,7 +175,7 @@ async fn the_doctor_exits_with_1_if_the_service_cannot_work() {
 
 #[tokio::test]
 async fn the_doctor_reports_folders_that_others_can_read() {
-    let setup = Setup::new(&fake("echo", "echo", ""));
+    let setup = Setup::new(&fake_agent("echo", "echo", ""));
     let folder = setup.test_folder().join("state/algonius");
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
@@ -188,7 +192,7 @@ async fn bubblewrap_counts_only_if_it_works() {
     // A program that another than root can replace does not count, whatever it does.
     for script in ["exit 0", "exit 1"] {
         let expected = "unusable";
-        let setup = Setup::new(&fake("echo", "echo", ""));
+        let setup = Setup::new(&fake_agent("echo", "echo", ""));
         let setup = setup.executable("bwrap", &format!("#!/bin/sh\n{script}\n"));
         let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
         let setup = setup.env("PATH", &path);
@@ -198,7 +202,7 @@ async fn bubblewrap_counts_only_if_it_works() {
 
 #[tokio::test]
 async fn the_status_shows_host_capabilities_and_the_warden() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     let status = service.get("/status").await.json();
     let (_, report) = run_doctor(&service.setup).await;
     let machine = &status["machine"];

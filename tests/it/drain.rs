@@ -5,38 +5,41 @@ use std::io::ErrorKind;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, outcome, state};
-use crate::harness::{Service, Setup, gated, message, poll_until, within_deadline};
+use crate::harness::client::{completed_with, outcome, state};
+use crate::harness::{Service, Setup, gated_agent, message, poll_until, within_deadline};
 
 /// Waits until the agent says that the service is on its way out.
 async fn wait_for_drain(service: &Service) {
     poll_until("the drain", async || {
-        (service.agent("one").await["health"] == "draining").then_some(())
+        (service.agent_status("one").await["health"] == "draining").then_some(())
     })
     .await;
 }
 
 #[tokio::test]
 async fn sigterm_finishes_running_work_and_keeps_queued_work() {
-    let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
+    let mut service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "ann").await });
     service.setup.wait_for_text("log", "start ann\n").await;
-    let waiting = service.begin("one", "bob").await;
+    let waiting_id = service.start_task("one", "bob").await;
     service.sigterm();
     wait_for_drain(&service).await;
     let answer = service.call("one", "message/send", &message("cid")).await;
     assert_eq!((answer.status, &answer.json()["error"]["code"]), (503, &json!(-32055)));
     assert_eq!(service.request("GET /health", &[], b"").await.status, 200);
-    service.setup.open("go-ann");
-    assert_eq!(outcome(&within_deadline("the answer", caller).await.unwrap()), completed("ann\n"));
-    assert_eq!(service.exit().await.code(), Some(0));
+    service.setup.open_gate("go-ann");
+    assert_eq!(
+        outcome(&within_deadline("the answer", caller).await.unwrap()),
+        completed_with("ann\n")
+    );
+    assert_eq!(service.wait_for_exit().await.code(), Some(0));
     let refused = tokio::net::TcpStream::connect(service.address).await;
     assert_eq!(refused.map_err(|error| error.kind()).err(), Some(ErrorKind::ConnectionRefused));
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
-    service.setup.open("go");
+    service.setup.open_gate("go");
     service.restart().await;
-    assert_eq!(outcome(&service.wait_for_end("one", &waiting).await), completed("bob\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &waiting_id).await), completed_with("bob\n"));
     // On SIGTERM and SIGINT, running work may finish, and queued work runs after the next
     // start
     assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
@@ -45,45 +48,48 @@ async fn sigterm_finishes_running_work_and_keeps_queued_work() {
 #[tokio::test]
 async fn a_queued_caller_is_answered_when_the_service_stops() {
     let server = "drain_timeout = 0.3";
-    let agent = gated("one", "access = 'read-write'\nstop_grace = 0.1");
-    let mut service = Setup::server(server, &agent).start().await;
-    service.begin("one", "ann").await;
+    let agent = gated_agent("one", "access = 'read-write'\nstop_grace = 0.1");
+    let mut service = Setup::with_server_settings(server, &agent).start().await;
+    service.start_task("one", "ann").await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "bob").await });
     poll_until("bob in the queue", async || {
-        (service.agent("one").await["queued"].as_array().unwrap().len() == 1).then_some(())
+        (service.agent_status("one").await["queued"].as_array().unwrap().len() == 1).then_some(())
     })
     .await;
     service.sigterm();
     let task = within_deadline("the answer", caller).await.unwrap();
     assert_eq!(state(&task), "submitted");
-    assert_eq!(service.exit().await.code(), Some(0));
-    service.setup.open("go");
+    assert_eq!(service.wait_for_exit().await.code(), Some(0));
+    service.setup.open_gate("go");
     service.restart().await;
     let task = service.wait_for_end("one", task["id"].as_str().unwrap()).await;
-    assert_eq!(outcome(&task), completed("bob\n"));
+    assert_eq!(outcome(&task), completed_with("bob\n"));
 }
 
 #[tokio::test]
 async fn sigint_finishes_running_work_too() {
-    let mut service = Service::start(&gated("one", "")).await;
+    let mut service = Service::start(&gated_agent("one", "")).await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "ann").await });
     service.setup.wait_for_text("log", "start ann\n").await;
     service.signal(Signal::SIGINT);
     wait_for_drain(&service).await;
-    service.setup.open("go");
-    assert_eq!(outcome(&within_deadline("the answer", caller).await.unwrap()), completed("ann\n"));
+    service.setup.open_gate("go");
+    assert_eq!(
+        outcome(&within_deadline("the answer", caller).await.unwrap()),
+        completed_with("ann\n")
+    );
     // On SIGTERM and SIGINT, running work may finish, and queued work runs after the next
     // start
-    assert_eq!(service.exit().await.code(), Some(0));
+    assert_eq!(service.wait_for_exit().await.code(), Some(0));
 }
 
 #[tokio::test]
 async fn work_beyond_the_drain_timeout_is_cancelled() {
     let server = "drain_timeout = 0.3";
-    let agent = gated("one", "stop_grace = 0.1");
-    let mut service = Setup::server(server, &agent).start().await;
+    let agent = gated_agent("one", "stop_grace = 0.1");
+    let mut service = Setup::with_server_settings(server, &agent).start().await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "ann").await });
     service.setup.wait_for_text("log", "start ann\n").await;
@@ -91,13 +97,13 @@ async fn work_beyond_the_drain_timeout_is_cancelled() {
     let task = within_deadline("the answer", caller).await.unwrap();
     // Work that runs longer than `drain_timeout` is cancelled
     assert_eq!(outcome(&task), ("canceled".to_owned(), "execution-cancelled".to_owned()));
-    assert_eq!(service.exit().await.code(), Some(0));
+    assert_eq!(service.wait_for_exit().await.code(), Some(0));
     service.restart().await;
     // The next process listens on another port, and so does the address of the page.
     let without_page = |mut task: Value| {
         task["status"]["message"]["metadata"]["page"].take();
         task
     };
-    let stored = service.task("one", task["id"].as_str().unwrap()).await;
-    assert_eq!(without_page(stored), without_page(task));
+    let stored_task = service.task("one", task["id"].as_str().unwrap()).await;
+    assert_eq!(without_page(stored_task), without_page(task));
 }

@@ -2,30 +2,32 @@
 
 use serde_json::json;
 
-use crate::harness::client::{completed, id, outcome};
-use crate::harness::{Service, Setup, fake, gated, message, message_with_id, within_deadline};
+use crate::harness::client::{completed_with, id, outcome};
+use crate::harness::{
+    Service, Setup, fake_agent, gated_agent, message, message_with_id, within_deadline,
+};
 
 #[tokio::test]
 async fn a_message_sent_three_times_runs_once() {
-    let service = Service::start(&gated("one", "")).await;
+    let service = Service::start(&gated_agent("one", "")).await;
     let client = service.client.clone();
     let first = tokio::spawn(async move {
         client.rpc("one", "message/send", &message_with_id("m-1", "ann")).await
     });
     service.setup.wait_for_text("log", "start ann\n").await;
     let second = service.submit("one", message_with_id("m-1", "ann")).await;
-    service.setup.open("go");
+    service.setup.open_gate("go");
     let first = within_deadline("the first answer", first).await.unwrap();
-    assert_eq!(outcome(&first), completed("ann\n"));
+    assert_eq!(outcome(&first), completed_with("ann\n"));
     let third = service.rpc("one", "message/send", &message_with_id("m-1", "ann")).await;
     assert_eq!((id(&second), id(&third)), (id(&first), id(&first)));
-    assert_eq!(outcome(&third), completed("ann\n"));
+    assert_eq!(outcome(&third), completed_with("ann\n"));
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
 }
 
 #[tokio::test]
 async fn a_repeated_message_returns_its_one_task() {
-    let service = Service::start(&gated("one", "")).await;
+    let service = Service::start(&gated_agent("one", "")).await;
     let first = service.submit("one", message_with_id("m-1", "ann")).await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let callers: Vec<_> = (0..4)
@@ -40,56 +42,57 @@ async fn a_repeated_message_returns_its_one_task() {
     for _ in 0..3 {
         let duplicate = service.submit("one", message_with_id("m-1", "ann")).await;
         assert_eq!(id(&duplicate), id(&first));
-        let refused = service.refused("one", "message/send", message_with_id("m-1", "bob")).await;
+        let refused =
+            service.expect_refusal("one", "message/send", message_with_id("m-1", "bob")).await;
         assert_eq!(refused, (-32602, "message-reused".to_owned()));
     }
-    service.setup.open("go");
+    service.setup.open_gate("go");
     for caller in callers {
         let task = within_deadline("an answer", caller).await.unwrap();
-        assert_eq!((id(&task), outcome(&task)), (id(&first), completed("ann\n")));
+        assert_eq!((id(&task), outcome(&task)), (id(&first), completed_with("ann\n")));
     }
     for _ in 0..3 {
-        let late = service.rpc("one", "message/send", &message_with_id("m-1", "ann")).await;
-        assert_eq!((id(&late), outcome(&late)), (id(&first), completed("ann\n")));
+        let late_task = service.rpc("one", "message/send", &message_with_id("m-1", "ann")).await;
+        assert_eq!((id(&late_task), outcome(&late_task)), (id(&first), completed_with("ann\n")));
     }
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
 }
 
 #[tokio::test]
 async fn a_repeated_message_is_recognized_after_a_restart() {
-    let mut service = Service::start(&gated("one", "")).await;
-    service.setup.open("go");
+    let mut service = Service::start(&gated_agent("one", "")).await;
+    service.setup.open_gate("go");
     let first = service.rpc("one", "message/send", &message_with_id("m-1", "ann")).await;
     service.sigterm();
-    assert!(service.exit().await.success());
+    assert!(service.wait_for_exit().await.success());
     service.restart().await;
     let second = service.rpc("one", "message/send", &message_with_id("m-1", "ann")).await;
-    assert_eq!((id(&second), outcome(&second)), (id(&first), completed("ann\n")));
+    assert_eq!((id(&second), outcome(&second)), (id(&first), completed_with("ann\n")));
     // The same message from the same caller is the same execution, also after a restart
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
 }
 
 #[tokio::test]
 async fn an_idempotency_key_is_known_after_a_restart() {
-    let mut service = Service::start(&gated("one", "")).await;
-    service.setup.open("go");
+    let mut service = Service::start(&gated_agent("one", "")).await;
+    service.setup.open_gate("go");
     let send = async |service: &Service, name: &str, text: &str| {
         let lines = [format!("Idempotency-Key: {name}")];
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
         let params = message(text);
-        service.call_with("one", &lines, ("message/send", &params)).await.json()
+        service.call_with_headers("one", &lines, ("message/send", &params)).await.json()
     };
     let first = send(&service, "k-1", "ann").await;
-    assert_eq!(outcome(&first["result"]), completed("ann\n"));
+    assert_eq!(outcome(&first["result"]), completed_with("ann\n"));
     service.sigterm();
-    assert!(service.exit().await.success());
+    assert!(service.wait_for_exit().await.success());
     service.restart().await;
     let second = send(&service, "k-1", "ann").await;
     assert_eq!(id(&second["result"]), id(&first["result"]));
     let refused = send(&service, "k-1", "bob").await;
     assert_eq!(refused["error"]["data"][0]["metadata"]["code"], "message-reused");
-    let other = send(&service, "k-2", "ann").await;
-    assert_ne!(id(&other["result"]), id(&first["result"]));
+    let other_task = send(&service, "k-2", "ann").await;
+    assert_ne!(id(&other_task["result"]), id(&first["result"]));
     let without_key = send(&service, "", "ann").await;
     assert_eq!(without_key["error"]["data"][0]["metadata"]["code"], "invalid-params");
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n".repeat(2));
@@ -98,27 +101,28 @@ async fn an_idempotency_key_is_known_after_a_restart() {
 #[tokio::test]
 async fn an_equal_message_id_with_another_text_is_refused() {
     let allowed = "params.a = '0'\noverrides.params = ['a']";
-    let service = Service::start(&fake("echo", "echo", allowed)).await;
-    let send = async |params| service.refused("echo", "message/send", params).await;
+    let service = Service::start(&fake_agent("echo", "echo", allowed)).await;
+    let send = async |params| service.expect_refusal("echo", "message/send", params).await;
     service.rpc("echo", "message/send", &message_with_id("m-1", "ann")).await;
     let reused = (-32602, "message-reused".to_owned());
     assert_eq!(send(message_with_id("m-1", "bob")).await, reused);
-    let mut other = message_with_id("m-1", "ann");
-    other["message"]["metadata"] = json!({"https://algonius.dev/a2a/ext/parameters/v1": {"a": 1}});
-    assert_eq!(send(other).await, reused);
+    let mut other_message = message_with_id("m-1", "ann");
+    other_message["message"]["metadata"] =
+        json!({"https://algonius.dev/a2a/ext/parameters/v1": {"a": 1}});
+    assert_eq!(send(other_message).await, reused);
 }
 
 #[tokio::test]
 async fn equal_message_ids_of_other_callers_or_agents_are_distinct() {
     let token = "t".repeat(40);
-    let agents = [fake("echo", "echo", ""), fake("copy", "echo", "")].concat();
+    let agents = [fake_agent("echo", "echo", ""), fake_agent("copy", "echo", "")].concat();
     let text = format!("{agents}[tokens.ann]\ntoken_env = 'ANN'\n");
     let service = Setup::new(&text).env("ANN", &token).start().await;
     let params = message_with_id("m-1", "ann");
     let mut ids = vec![
         id(&service.rpc("echo", "message/send", &params).await),
         id(&service.rpc("copy", "message/send", &params).await),
-        id(&service.with(&token).rpc("echo", "message/send", &params).await),
+        id(&service.with_token(&token).rpc("echo", "message/send", &params).await),
     ];
     ids.sort();
     ids.dedup();
@@ -129,12 +133,15 @@ async fn equal_message_ids_of_other_callers_or_agents_are_distinct() {
 #[tokio::test]
 async fn a_caller_without_read_access_learns_of_no_duplicate() {
     let token = "t".repeat(40);
-    let text =
-        format!("{}[tokens.ann]\ntoken_env = 'ANN'\nscopes = ['run']\n", fake("echo", "echo", ""));
+    let text = format!(
+        "{}[tokens.ann]\ntoken_env = 'ANN'\nscopes = ['run']\n",
+        fake_agent("echo", "echo", "")
+    );
     let service = Setup::new(&text).env("ANN", &token).start().await;
-    let ann = service.with(&token);
+    let ann = service.with_token(&token);
     for _ in 0..4 {
-        let refused = ann.refused("echo", "message/send", message_with_id("m-1", "ann")).await;
+        let refused =
+            ann.expect_refusal("echo", "message/send", message_with_id("m-1", "ann")).await;
         assert_eq!(refused, (-32001, "execution-unknown".to_owned()));
         service.post("/api/v1/agents/echo/wait?seconds=20", "").await; // Until it has ended.
     }
@@ -143,10 +150,10 @@ async fn a_caller_without_read_access_learns_of_no_duplicate() {
 #[tokio::test]
 async fn equal_content_within_the_window_runs_once_if_configured() {
     let settings = "dedup = 'content'\ndedup_window = '5m'\nmax_concurrent = 3";
-    let service = Service::start(&gated("one", settings)).await;
-    let first = service.begin("one", "ann").await;
+    let service = Service::start(&gated_agent("one", settings)).await;
+    let first = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
-    let second = service.begin("one", "ann").await;
+    let second = service.start_task("one", "ann").await;
     let send_in_context = async |context: &str| {
         let mut params = message("ann");
         params["message"]["contextId"] = json!(context);
@@ -154,21 +161,21 @@ async fn equal_content_within_the_window_runs_once_if_configured() {
     };
     let third = send_in_context("c-1").await;
     service.setup.wait_for_text("log", "start ann\nstart ann\n").await;
-    assert_eq!(service.agent("one").await["queued"][0]["id"], second);
-    service.setup.open("go");
+    assert_eq!(service.agent_status("one").await["queued"][0]["id"], second);
+    service.setup.open_gate("go");
     for task in [&first, &second, &third] {
-        assert_eq!(outcome(&service.wait_for_end("one", task).await), completed("ann\n"));
+        assert_eq!(outcome(&service.wait_for_end("one", task).await), completed_with("ann\n"));
     }
     // What has completed serves too; a name of its own keeps a request apart.
-    let late = service.send("one", "ann").await;
-    assert_eq!((outcome(&late), id(&late) == first), (completed("ann\n"), false));
-    let detail = service.execution(&id(&late)).await;
+    let late_task = service.send("one", "ann").await;
+    assert_eq!((outcome(&late_task), id(&late_task) == first), (completed_with("ann\n"), false));
+    let detail = service.execution(&id(&late_task)).await;
     assert!(detail["events"].to_string().contains(&first), "{detail}");
     assert_eq!(service.setup.read("log").matches("start").count(), 2);
     let params = message("ann");
     let with_key =
-        service.call_with("one", &["Idempotency-Key: k"], ("message/send", &params)).await;
-    assert_eq!(outcome(&with_key.json()["result"]), completed("ann\n"));
+        service.call_with_headers("one", &["Idempotency-Key: k"], ("message/send", &params)).await;
+    assert_eq!(outcome(&with_key.json()["result"]), completed_with("ann\n"));
     assert_eq!(service.setup.read("log").matches("start").count(), 3);
 }
 
@@ -190,7 +197,7 @@ dedup = "content"
     let mut answer = message("staging");
     answer["message"]["taskId"] = json!(id(&first));
     let continued = service.rpc("asking", "message/send", &answer).await;
-    assert_eq!(outcome(&continued), completed("to staging"));
+    assert_eq!(outcome(&continued), completed_with("to staging"));
     let second = service.send("asking", "deploy").await;
     assert_eq!(second["status"]["state"], "input-required");
 }

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{TestResponse, completed, outcome};
-use crate::harness::{Service, Setup, fake};
+use crate::harness::client::{TestResponse, completed_with, outcome};
+use crate::harness::{Service, Setup, fake_agent};
 
-const SEND: &str = "/agents/echo/v1/message:send";
+const SEND_PATH: &str = "/agents/echo/v1/message:send";
 
 /// Says who says what.
-const SPEAKER: &str = "
+const SPEAKER_AGENT: &str = "
 [agents.echo]
 command = 'printf'
 input = 'args'
@@ -27,14 +27,14 @@ fn envelope(payload: &Value) -> Value {
 }
 
 async fn send_envelope(service: &Service, body: &Value) -> (TestResponse, Value) {
-    let answer = service.post(SEND, &body.to_string()).await;
+    let answer = service.post(SEND_PATH, &body.to_string()).await;
     let document = answer.json();
     (answer, document)
 }
 
 #[tokio::test]
 async fn an_envelope_request_is_executed_and_answered() {
-    let service = Service::start(SPEAKER).await;
+    let service = Service::start(SPEAKER_AGENT).await;
     let params = json!({"input": "hello", "parameters": {"name": "ann"}});
     let (answer, document) =
         send_envelope(&service, &envelope(&json!({"method": "execute-agent", "params": params})))
@@ -54,20 +54,20 @@ async fn an_envelope_request_is_executed_and_answered() {
         assert_eq!(document[member], value, "{member}");
     }
     let task = &document["payload"]["result"];
-    assert_eq!(outcome(task), completed("ann says hello"));
+    assert_eq!(outcome(task), completed_with("ann says hello"));
     assert_eq!(task["contextId"], "c-1");
     // It is a task like any other, and the same envelope is the same task.
     let id = task["id"].as_str().unwrap();
-    assert_eq!(outcome(&service.task("echo", id).await), completed("ann says hello"));
-    let (_, repeated) =
+    assert_eq!(outcome(&service.task("echo", id).await), completed_with("ann says hello"));
+    let (_, repeated_document) =
         send_envelope(&service, &envelope(&json!({"method": "execute-agent", "params": params})))
             .await;
-    assert_eq!(repeated["payload"]["result"]["id"], id);
+    assert_eq!(repeated_document["payload"]["result"]["id"], id);
 }
 
 #[tokio::test]
 async fn an_envelope_reports_the_agent_and_its_capabilities() {
-    let service = Service::start(&fake("echo", "echo", "name = 'Echo'")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "name = 'Echo'")).await;
     let (_, status) = send_envelope(&service, &envelope(&json!({"method": "status"}))).await;
     assert_eq!(status["payload"]["result"]["id"], "echo");
     let (_, card) =
@@ -78,12 +78,14 @@ async fn an_envelope_reports_the_agent_and_its_capabilities() {
 
 #[tokio::test]
 async fn envelope_errors_are_returned_in_an_envelope() {
-    let text =
-        format!("{}[tokens.ann]\ntoken_env = 'ANN'\nscopes = ['read']\n", fake("echo", "echo", ""));
+    let text = format!(
+        "{}[tokens.ann]\ntoken_env = 'ANN'\nscopes = ['read']\n",
+        fake_agent("echo", "echo", "")
+    );
     let token = "t".repeat(40);
     let service = Setup::new(&text).env("ANN", &token).start().await;
     let execute = json!({"method": "execute-agent", "params": {"input": "x"}});
-    let with = |member: &str, value: Value| {
+    let envelope_with = |member: &str, value: Value| {
         let mut body = envelope(&execute);
         body[member] = value;
         body
@@ -91,10 +93,10 @@ async fn envelope_errors_are_returned_in_an_envelope() {
     for (body, status, code) in [
         (envelope(&json!({"method": "dance"})), 404, "method-unknown"),
         (envelope(&json!({"method": "execute-agent"})), 400, "invalid-params"),
-        (with("version", json!("7.0")), 400, "version-unsupported"),
-        (with("context", json!({"to": "other"})), 400, "invalid-params"),
-        (with("type", json!("stream")), 400, "invalid-request"),
-        (with("id", json!(7)), 400, "invalid-params"),
+        (envelope_with("version", json!("7.0")), 400, "version-unsupported"),
+        (envelope_with("context", json!({"to": "other"})), 400, "invalid-params"),
+        (envelope_with("type", json!("stream")), 400, "invalid-request"),
+        (envelope_with("id", json!(7)), 400, "invalid-params"),
     ] {
         let (answer, document) = send_envelope(&service, &body).await;
         let error = &document["payload"]["error"];
@@ -105,10 +107,10 @@ async fn envelope_errors_are_returned_in_an_envelope() {
         );
         assert_eq!((&document["protocol"], &document["type"]), (&json!("a2a"), &json!("error")));
     }
-    let answer = service.with(&token).post(SEND, &envelope(&execute).to_string()).await;
+    let answer = service.with_token(&token).post(SEND_PATH, &envelope(&execute).to_string()).await;
     let code = answer.json()["payload"]["error"]["data"]["code"].clone();
     assert_eq!((answer.status, code), (403, json!("forbidden")));
     let unauthenticated =
-        service.with(&"x".repeat(40)).post(SEND, &envelope(&execute).to_string()).await;
+        service.with_token(&"x".repeat(40)).post(SEND_PATH, &envelope(&execute).to_string()).await;
     assert_eq!(unauthenticated.status, 401);
 }

@@ -2,9 +2,9 @@
 
 use algonius_actors::model::code::Code;
 
-use crate::harness::{Service, Setup, fake};
+use crate::harness::{Service, Setup, fake_agent};
 
-const BROWSER: &str = "Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\n";
+const BROWSER_HEADER: &str = "Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\n";
 
 /// Opens an address of the service without a token, as a host that the service does not know.
 async fn fetch_page(service: &Service, address: &str, accept: &str) -> String {
@@ -13,17 +13,17 @@ async fn fetch_page(service: &Service, address: &str, accept: &str) -> String {
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: foreign.example\r\n{accept}Connection: close\r\n\r\n"
     );
-    String::from_utf8(service.raw(request.as_bytes()).await).unwrap()
+    String::from_utf8(service.send_raw(request.as_bytes()).await).unwrap()
 }
 
 #[tokio::test]
 async fn the_page_of_an_error_can_be_opened() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     for (path, code) in
         [("/api/v1/agents/nobody", "agent-unknown"), ("/api/v1/nothing", "path-unknown")]
     {
         let page = service.get(path).await.json()["page"].as_str().unwrap().to_owned();
-        let html = fetch_page(&service, &page, BROWSER).await;
+        let html = fetch_page(&service, &page, BROWSER_HEADER).await;
         assert!(
             html.starts_with("HTTP/1.1 200") && html.contains(&format!("<h1>{code}</h1>")),
             "{html}"
@@ -36,7 +36,8 @@ async fn the_page_of_an_error_can_be_opened() {
     let answer = service.call("nobody", "tasks/get", &serde_json::json!({"id": "x"})).await.json();
     let page = answer["error"]["data"][0]["metadata"]["page"].as_str().unwrap();
     assert!(fetch_page(&service, page, "").await.contains("# agent-unknown"), "{answer}");
-    let list = fetch_page(&service, &format!("http://{}/errors", service.address), BROWSER).await;
+    let list =
+        fetch_page(&service, &format!("http://{}/errors", service.address), BROWSER_HEADER).await;
     for code in Code::ALL {
         assert!(list.contains(&format!("/errors/{code}\">{code}</a>")), "{code}: {list}");
     }
@@ -51,35 +52,38 @@ async fn the_page_of_an_error_can_be_opened() {
 
 #[tokio::test]
 async fn a_reload_changes_the_url_of_the_error_pages() {
-    let agents = fake("echo", "echo", "");
+    let agents = fake_agent("echo", "echo", "");
     let mut service =
-        Setup::server("public_url = 'https://one.example/base'", &agents).start().await;
+        Setup::with_server_settings("public_url = 'https://one.example/base'", &agents)
+            .start()
+            .await;
     let page = async |service: &Service| {
         service.get("/api/v1/agents/nobody").await.json()["page"].as_str().unwrap().to_owned()
     };
     assert_eq!(page(&service).await, "https://one.example/base/errors/agent-unknown");
-    let list = fetch_page(&service, &format!("http://{}/errors", service.address), BROWSER).await;
+    let list =
+        fetch_page(&service, &format!("http://{}/errors", service.address), BROWSER_HEADER).await;
     assert!(list.contains("href=\"https://one.example/base/errors/agent-unknown\""), "{list}");
-    let config = service.setup.write().to_owned();
+    let config = service.setup.write_config().to_owned();
     let text = std::fs::read_to_string(&config).unwrap().replace("one.example", "two.example");
-    service.setup.rewrite(&text);
-    service.setup.write();
+    service.setup.set_config_text(&text);
+    service.setup.write_config();
     assert_eq!(service.post("/api/v1/reload", "").await.status, 200);
     assert_eq!(page(&service).await, "https://two.example/base/errors/agent-unknown");
 }
 
 #[tokio::test]
 async fn the_command_line_explains_every_code() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     for code in [Code::QueueFull, Code::Internal] {
         let output = service.command(&["explain", code.as_str()], "").await;
-        assert_eq!((output.stdout.as_str(), output.code), (code.page(), Some(0)));
+        assert_eq!((output.stdout.as_str(), output.exit_code), (code.page(), Some(0)));
     }
     let list = service.command(&["explain"], "").await.stdout;
     assert!(Code::ALL.iter().all(|code| list.contains(code.as_str())), "{list}");
     let unknown = service.command(&["explain", "queue-ful"], "").await;
     assert!(
-        unknown.code == Some(4) && unknown.stderr.contains("did you mean `queue-full`?"),
+        unknown.exit_code == Some(4) && unknown.stderr.contains("did you mean `queue-full`?"),
         "{}",
         unknown.stderr
     );

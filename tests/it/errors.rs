@@ -12,7 +12,7 @@ mod tasks;
 use algonius_actors::model::code::Code;
 
 use error_request::{ErrorRequest, RequestKind};
-use snapshot::{CANARY, check, code_of, scenarios};
+use snapshot::{CANARY, assert_snapshot, code_of, scenarios};
 
 /// Codes that no scenario here can bring about from outside, and what shows them instead.
 const EXEMPT_CODES: &[(Code, &str)] = &[
@@ -55,10 +55,10 @@ const EXEMPT_CODES: &[(Code, &str)] = &[
 fn every_error_code_has_a_scenario_or_an_exemption() {
     let covered: Vec<_> = scenarios().iter().filter_map(|name| code_of(name)).collect();
     let is_exempt = |code: &Code| EXEMPT_CODES.iter().any(|(exempt, _)| exempt == code);
-    let missing: Vec<_> =
+    let uncovered_codes: Vec<_> =
         Code::ALL.iter().filter(|code| !covered.contains(code) && !is_exempt(code)).collect();
-    assert!(missing.is_empty(), "no scenario tells {missing:?}");
-    let both: Vec<_> = covered.iter().filter(|code| is_exempt(code)).collect();
-    assert!(both.is_empty(), "a scenario does tell {both:?}");
+    assert!(uncovered_codes.is_empty(), "no scenario tells {uncovered_codes:?}");
+    let covered_exemptions: Vec<_> = covered.iter().filter(|code| is_exempt(code)).collect();
+    assert!(covered_exemptions.is_empty(), "a scenario does tell {covered_exemptions:?}");
     assert!(covered.len() >= 40, "{} scenarios", covered.len());
 }

@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, id, outcome};
+use crate::harness::client::{completed_with, id, outcome};
 use crate::harness::{Service, ServiceClient, json_rpc_call, message};
-use crate::streams::{open_stream, read_to};
+use crate::streams::{open_stream, read_until};
 
 /// Writes an event, a line of words and, once the gate is open, an event that is cut and one more.
-const AGENT: &str = r#"
+const EVENT_WRITER_AGENT: &str = r#"
 [agents.teller]
 command = "sh"
 args = ["-c", '''
@@ -25,7 +25,7 @@ args = ["-c", '''yes 'no event' | head -n 5000; echo '{"type":"text","text":"fin
 output = "events"
 "#;
 
-const WARNING: &str = "2 lines of the agent's output are not events, the first is line 2; the output \
+const EVENT_LINES_WARNING: &str = "2 lines of the agent's output are not events, the first is line 2; the output \
                        keeps them";
 
 /// The facts of this kind in the history of an execution.
@@ -37,7 +37,7 @@ async fn events_of_kind(service: &Service, id: &str, kind: &str) -> Vec<Value> {
 }
 
 /// The task as a version of the protocol over HTTP has it.
-async fn by_rest(client: &ServiceClient, id: &str, version: &str) -> Value {
+async fn task_over_rest(client: &ServiceClient, id: &str, version: &str) -> Value {
     let headers =
         [format!("Authorization: Bearer {}", client.token), format!("A2A-Version: {version}")];
     let line = format!("GET /agents/teller/v1/tasks/{id}");
@@ -46,30 +46,45 @@ async fn by_rest(client: &ServiceClient, id: &str, version: &str) -> Value {
 
 #[tokio::test]
 async fn a_malformed_event_line_is_reported_at_once() {
-    let service = Service::start(AGENT).await;
+    let service = Service::start(EVENT_WRITER_AGENT).await;
     let body = json_rpc_call("message/stream", &message("hello"));
     let mut stream = open_stream(&service, "teller", "0.3", &body).await;
     // The program has not ended: it waits for the gate.
-    let before = read_to(&mut stream, "malformedLine").await;
-    assert!(before.contains("is not JSON") && before.contains("s***@mail.example"), "{before}");
-    assert!(!before.contains("someone"), "{before}");
-    service.setup.open("go");
-    let rest = read_to(&mut stream, "the end").await;
-    let last = rest.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().unwrap();
-    let last: Value = serde_json::from_str(last).unwrap();
-    assert_eq!(last["result"]["metadata"]["warnings"], json!([WARNING]), "{last}");
+    let events_before = read_until(&mut stream, "malformedLine").await;
+    assert!(
+        events_before.contains("is not JSON") && events_before.contains("s***@mail.example"),
+        "{events_before}"
+    );
+    assert!(!events_before.contains("someone"), "{events_before}");
+    service.setup.open_gate("go");
+    let remaining_events = read_until(&mut stream, "the end").await;
+    let last_event = remaining_events
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .next_back()
+        .unwrap();
+    let last_event: Value = serde_json::from_str(last_event).unwrap();
+    assert_eq!(
+        last_event["result"]["metadata"]["warnings"],
+        json!([EVENT_LINES_WARNING]),
+        "{last_event}"
+    );
 
     let list = service.get("/api/v1/executions").await.json();
     let execution = id(&list["executions"][0]);
     let task = service.task("teller", &execution).await;
-    assert_eq!(outcome(&task), completed("one\ntwo\n"), "what is no event is not in the answer");
-    assert_eq!(task["metadata"]["warnings"], json!([WARNING]));
+    assert_eq!(
+        outcome(&task),
+        completed_with("one\ntwo\n"),
+        "what is no event is not in the answer"
+    );
+    assert_eq!(task["metadata"]["warnings"], json!([EVENT_LINES_WARNING]));
     for version in ["0.3", "1.0"] {
-        let task = by_rest(&service, &execution, version).await;
-        assert_eq!(task["metadata"]["warnings"], json!([WARNING]), "{version}: {task}");
+        let task = task_over_rest(&service, &execution, version).await;
+        assert_eq!(task["metadata"]["warnings"], json!([EVENT_LINES_WARNING]), "{version}: {task}");
     }
     let detail = service.execution(&execution).await;
-    assert_eq!(detail["attempts"][0]["warnings"], json!([WARNING]));
+    assert_eq!(detail["attempts"][0]["warnings"], json!([EVENT_LINES_WARNING]));
     let events = events_of_kind(&service, &execution, "malformed-line").await;
     let line_numbers: Vec<_> = events.iter().map(|event| event["line"].clone()).collect();
     assert_eq!(line_numbers, [2, 3], "{events:?}");
@@ -77,9 +92,9 @@ async fn a_malformed_event_line_is_reported_at_once() {
 
 #[tokio::test]
 async fn few_of_many_malformed_event_lines_are_reported() {
-    let service = Service::start(AGENT).await;
+    let service = Service::start(EVENT_WRITER_AGENT).await;
     let task = service.send("noisy", "hello").await;
-    assert_eq!(outcome(&task), completed("fine"));
+    assert_eq!(outcome(&task), completed_with("fine"));
     let warnings = task["metadata"]["warnings"].as_array().unwrap();
     assert!(warnings[0].as_str().unwrap().starts_with("5000 lines "), "{warnings:?}");
     assert_eq!(events_of_kind(&service, &id(&task), "malformed-line").await.len(), 20);

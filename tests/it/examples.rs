@@ -16,7 +16,7 @@ fn root() -> PathBuf {
 }
 
 /// The blocks of a page that are marked, and the lines that `# prints:` says they print.
-fn blocks(page: &str) -> Vec<String> {
+fn marked_blocks(page: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join(page)).unwrap();
     let marked = text.split(MARK).skip(1).map(|rest| {
         let block = rest.trim_start().strip_prefix("```sh\n");
@@ -34,13 +34,14 @@ fn expected_output(block: &str) -> Vec<&str> {
 #[tokio::test]
 async fn the_examples_of_the_documentation_run_as_printed() {
     for page in PAGES {
-        let blocks = blocks(page);
+        let blocks = marked_blocks(page);
         assert!(!blocks.is_empty(), "{page} has no example");
-        let setup = Setup::file(&root().join("config/supervisor.toml"));
+        let setup = Setup::from_config_file(&root().join("config/supervisor.toml"));
         let service = setup.start().await;
         let url = format!("http://{}", service.address);
         for block in blocks {
-            let output = within_deadline("an example", shell(&service.setup, &url, &block)).await;
+            let output =
+                within_deadline("an example", run_block(&service.setup, &url, &block)).await;
             let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
             assert!(output.status.success(), "{page}:\n{block}\n{output:?}");
             for expected in expected_output(&block) {
@@ -51,12 +52,12 @@ async fn the_examples_of_the_documentation_run_as_printed() {
 }
 
 /// In a folder of its own, with the program on the path, as a person at a terminal.
-async fn shell(setup: &Setup, url: &str, block: &str) -> Output {
+async fn run_block(setup: &Setup, url: &str, block: &str) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_algonius"));
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", program.parent().unwrap().display());
     let folder = setup.test_folder().join("home");
     let mut shell = tokio::process::Command::new("sh");
-    shell.args(["-e", "-c", block]).env_clear().envs(setup.variables()).current_dir(folder);
+    shell.args(["-e", "-c", block]).env_clear().envs(setup.env_variables()).current_dir(folder);
     shell.env("PATH", path).env("ALGONIUS_URL", url).kill_on_drop(true);
     shell.stdin(std::process::Stdio::null()).output().await.unwrap()
 }

@@ -2,23 +2,23 @@
 
 use serde_json::json;
 
-use crate::harness::client::{completed, outcome};
-use crate::harness::{Service, gated, message, poll_until, within_deadline};
+use crate::harness::client::{completed_with, outcome};
+use crate::harness::{Service, gated_agent, message, poll_until, within_deadline};
 
-const ALONE: &str = "access = 'read-write'";
+const READ_WRITE_ACCESS: &str = "access = 'read-write'";
 
 #[tokio::test]
 async fn a_read_write_agent_runs_one_task_at_a_time_in_order() {
-    let service = Service::start(&gated("one", ALONE)).await;
+    let service = Service::start(&gated_agent("one", READ_WRITE_ACCESS)).await;
     let mut ids = Vec::new();
     for word in ["ann", "bob", "cid", "dan"] {
-        ids.push((word, service.begin("one", word).await));
+        ids.push((word, service.start_task("one", word).await));
     }
     service.setup.wait_for_text("log", "start ann\n").await;
-    service.setup.open("go");
+    service.setup.open_gate("go");
     for (word, id) in &ids {
         let answer = format!("{word}\n");
-        assert_eq!(outcome(&service.wait_for_end("one", id).await), completed(&answer));
+        assert_eq!(outcome(&service.wait_for_end("one", id).await), completed_with(&answer));
     }
     let log = ids.iter().map(|(word, _)| format!("start {word}\nend {word}\n"));
     // A read-write agent runs one execution at a time, in the order of arrival
@@ -27,26 +27,26 @@ async fn a_read_write_agent_runs_one_task_at_a_time_in_order() {
 
 #[tokio::test]
 async fn a_read_only_agent_runs_up_to_its_limit_in_parallel() {
-    let service = Service::start(&gated("many", "max_concurrent = 2")).await;
+    let service = Service::start(&gated_agent("many", "max_concurrent = 2")).await;
     let mut ids = Vec::new();
     for word in ["ann", "bob", "cid"] {
-        ids.push(service.begin("many", word).await);
+        ids.push(service.start_task("many", word).await);
     }
     poll_until("two at once", async || {
         (service.setup.read("log").lines().count() == 2).then_some(())
     })
     .await;
     assert!(!service.setup.read("log").contains("cid"));
-    let agent = service.agent("many").await;
+    let agent = service.agent_status("many").await;
     assert_eq!(
         (&agent["queued"][0]["id"], &agent["queued"][0]["position"]),
         (&json!(ids[2]), &json!(1))
     );
-    service.setup.open("go-bob");
+    service.setup.open_gate("go-bob");
     poll_until("the third", async || service.setup.read("log").contains("start cid").then_some(()))
         .await;
     assert!(!service.setup.read("log").contains("end ann"));
-    service.setup.open("go");
+    service.setup.open_gate("go");
     for id in &ids {
         service.wait_for_end("many", id).await;
     }
@@ -54,22 +54,23 @@ async fn a_read_only_agent_runs_up_to_its_limit_in_parallel() {
 
 #[tokio::test]
 async fn agents_are_read_only_with_ten_slots_by_default() {
-    let service = Service::start(&gated("many", "queue_depth = 1")).await;
+    let service = Service::start(&gated_agent("many", "queue_depth = 1")).await;
     for word in 0..11 {
-        service.begin("many", &format!("w{word}")).await;
+        service.start_task("many", &format!("w{word}")).await;
     }
-    let agent = service.agent("many").await;
+    let agent = service.agent_status("many").await;
     let count = |name: &str| agent[name].as_array().map(Vec::len);
     assert_eq!((count("running"), count("queued")), (Some(10), Some(1)));
-    let refused = service.refused("many", "message/send", message("one too many")).await;
+    let refused = service.expect_refusal("many", "message/send", message("one too many")).await;
     assert_eq!(refused, (-32050, "queue-full".to_owned()));
 }
 
 #[tokio::test]
 async fn a_full_queue_answers_503_with_retry_after() {
-    let service = Service::start(&gated("one", &format!("{ALONE}\nqueue_depth = 1"))).await;
-    service.begin("one", "ann").await;
-    service.begin("one", "bob").await;
+    let service =
+        Service::start(&gated_agent("one", &format!("{READ_WRITE_ACCESS}\nqueue_depth = 1"))).await;
+    service.start_task("one", "ann").await;
+    service.start_task("one", "bob").await;
     let answer = service.call("one", "message/send", &message("cid")).await;
     assert_eq!(answer.status, 503);
     assert!(answer.header("retry-after").is_some_and(|seconds| seconds.parse::<u32>().is_ok()));
@@ -82,44 +83,46 @@ async fn a_full_queue_answers_503_with_retry_after() {
 
 #[tokio::test]
 async fn the_default_queue_depth_is_ten() {
-    let service = Service::start(&gated("one", ALONE)).await;
+    let service = Service::start(&gated_agent("one", READ_WRITE_ACCESS)).await;
     for word in 0..11 {
-        service.begin("one", &format!("w{word}")).await;
+        service.start_task("one", &format!("w{word}")).await;
     }
-    let refused = service.refused("one", "message/send", message("the twelfth")).await;
+    let refused = service.expect_refusal("one", "message/send", message("the twelfth")).await;
     assert_eq!(refused, (-32050, "queue-full".to_owned()));
 }
 
 #[tokio::test]
 async fn a_queue_timeout_answers_503_or_rejects_the_task() {
-    let service = Service::start(&gated("one", &format!("{ALONE}\nqueue_timeout = 0.3"))).await;
-    service.begin("one", "ann").await;
-    let second = service.begin("one", "bob").await;
+    let service =
+        Service::start(&gated_agent("one", &format!("{READ_WRITE_ACCESS}\nqueue_timeout = 0.3")))
+            .await;
+    service.start_task("one", "ann").await;
+    let second = service.start_task("one", "bob").await;
     let response = service.call("one", "message/send", &message("cid")).await;
     assert_eq!((response.status, &response.json()["error"]["code"]), (503, &json!(-32051)));
     assert!(response.header("retry-after").is_some());
     let rejected = ("rejected".to_owned(), "queue-timeout".to_owned());
     assert_eq!(outcome(&service.wait_for_end("one", &second).await), rejected);
-    service.setup.open("go");
+    service.setup.open_gate("go");
     poll_until("a free slot", async || {
-        (service.agent("one").await["running"] == json!([])).then_some(())
+        (service.agent_status("one").await["running"] == json!([])).then_some(())
     })
     .await;
-    assert_eq!(outcome(&service.send("one", "dan").await), completed("dan\n"));
+    assert_eq!(outcome(&service.send("one", "dan").await), completed_with("dan\n"));
     assert!(!service.setup.read("log").contains("bob"));
 }
 
 #[tokio::test]
 async fn a_disconnected_caller_does_not_end_its_task() {
-    let service = Service::start(&gated("one", ALONE)).await;
+    let service = Service::start(&gated_agent("one", READ_WRITE_ACCESS)).await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "ann").await });
     service.setup.wait_for_text("log", "start ann\n").await;
     caller.abort();
     assert!(within_deadline("the end of the caller", caller).await.is_err());
-    service.setup.open("go");
+    service.setup.open_gate("go");
     service.setup.wait_for_text("log", "start ann\nend ann\n").await;
     let list = service.get("/api/v1/executions").await.json();
     let id = list["executions"][0]["id"].as_str().unwrap();
-    assert_eq!(outcome(&service.wait_for_end("one", id).await), completed("ann\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", id).await), completed_with("ann\n"));
 }

@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use crate::harness::client::{completed, failed, id, outcome, state};
+use crate::harness::client::{completed_with, failed_with, id, outcome, state};
 use crate::harness::disk::SmallDisk;
 use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, fake, message, poll_until};
+use crate::harness::{Service, Setup, fake_agent, message, poll_until};
 
 #[tokio::test]
 async fn a_permanent_exit_code_fails_the_task_at_once() {
-    let service = Service::start(&fake("exit", "exit 7 sorry", "")).await;
+    let service = Service::start(&fake_agent("exit", "exit 7 sorry", "")).await;
     let task = service.send("exit", "try").await;
-    assert_eq!(outcome(&task), failed("agent-exit"));
+    assert_eq!(outcome(&task), failed_with("agent-exit"));
     let message = &task["status"]["message"];
     assert_eq!(message["parts"][0]["text"], "exited with code 7");
     assert_eq!(
@@ -33,16 +33,17 @@ async fn a_program_removed_after_the_start_fails_without_a_retry() {
         max_concurrent = 1\nqueue_timeout = 2\nretry.base = 0.01\n";
     let script = "#!/bin/sh\nread word\nsleep 0.5\nrm \"$0\"\n";
     let service = Setup::new(agent).executable("tool", script).start().await;
-    let (_, second) = (service.begin("tool", "one").await, service.begin("tool", "two").await);
+    let (_, second) =
+        (service.start_task("tool", "one").await, service.start_task("tool", "two").await);
     let task = service.wait_for_end("tool", &second).await;
-    assert_eq!(outcome(&task), failed("agent-unavailable"));
+    assert_eq!(outcome(&task), failed_with("agent-unavailable"));
     assert_eq!(task["status"]["message"]["metadata"]["category"], "system");
     let record = service.execution(&second).await;
     assert_eq!((&record["attempt"], record.get("exitCode")), (&1.into(), None));
 }
 
 /// The codes of the attempts that failed, as the events of the record tell them.
-fn attempts(record: &Value) -> Vec<String> {
+fn failed_attempt_codes(record: &Value) -> Vec<String> {
     let events = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
     let failed = events.filter(|event| event["kind"] == "attempt-failed");
     failed.map(|event| event["code"].as_str().unwrap_or_default().to_owned()).collect()
@@ -50,27 +51,30 @@ fn attempts(record: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn a_transient_failure_is_retried_until_it_passes() {
-    let service = Service::start(&fake(
+    let service = Service::start(&fake_agent(
         "flaky",
         "flaky HERE/runs 2 75",
         "sandbox.writable = ['HERE']\nretry.base = 0.01",
     ))
     .await;
     let task = service.send("flaky", "").await;
-    assert_eq!(outcome(&task), completed("run 3"));
+    assert_eq!(outcome(&task), completed_with("run 3"));
     let record = service.execution(task["id"].as_str().unwrap()).await;
     assert_eq!((&record["attempt"], &record["exitCode"]), (&3.into(), &0.into()));
-    assert_eq!(attempts(&record), ["agent-transient", "agent-transient"]);
+    assert_eq!(failed_attempt_codes(&record), ["agent-transient", "agent-transient"]);
     assert_eq!(service.setup.read("runs"), "run\n".repeat(3));
 }
 
 #[tokio::test]
 async fn a_persistent_transient_failure_has_four_attempts() {
-    let agent =
-        fake("flaky", "flaky HERE/runs 9 75", "sandbox.writable = ['HERE']\nretry.base = 0.01");
+    let agent = fake_agent(
+        "flaky",
+        "flaky HERE/runs 9 75",
+        "sandbox.writable = ['HERE']\nretry.base = 0.01",
+    );
     let service = Service::start(&agent).await;
     let task = service.send("flaky", "").await;
-    assert_eq!(outcome(&task), failed("agent-transient"));
+    assert_eq!(outcome(&task), failed_with("agent-transient"));
     assert_eq!(task["status"]["message"]["metadata"]["category"], "transient");
     assert_eq!(service.setup.read("runs"), "run\n".repeat(4));
 }
@@ -78,9 +82,9 @@ async fn a_persistent_transient_failure_has_four_attempts() {
 #[tokio::test]
 async fn a_task_between_attempts_is_working_and_can_be_cancelled() {
     let agent =
-        fake("flaky", "flaky HERE/runs 9 75", "sandbox.writable = ['HERE']\nretry.base = 60");
+        fake_agent("flaky", "flaky HERE/runs 9 75", "sandbox.writable = ['HERE']\nretry.base = 60");
     let service = Service::start(&agent).await;
-    let id = service.begin("flaky", "").await;
+    let id = service.start_task("flaky", "").await;
     poll_until("the pause", async || {
         (service.execution(&id).await["phase"] == "failed").then_some(())
     })
@@ -93,21 +97,21 @@ async fn a_task_between_attempts_is_working_and_can_be_cancelled() {
 #[tokio::test]
 async fn success_criteria_come_from_the_configuration() {
     let agents = [
-        fake("empty", "sleep 0", "success.require_output = true"),
-        fake("words", "sleep 0 ERROR:lost", "success.fail_regex = '^ERROR'"),
-        fake("seven", "exit 7", "success.exit_codes = [7]"),
-        fake("field", "sleep 0 {\"a\":{\"b\":\"c\"}}", "success.json_pointer = '/a/b'"),
-        fake("absent", "sleep 0 {}", "success.json_pointer = '/a/b'"),
-        fake("told", "events text failed:agent:no-luck", "output = 'events'"),
+        fake_agent("empty", "sleep 0", "success.require_output = true"),
+        fake_agent("words", "sleep 0 ERROR:lost", "success.fail_regex = '^ERROR'"),
+        fake_agent("seven", "exit 7", "success.exit_codes = [7]"),
+        fake_agent("field", "sleep 0 {\"a\":{\"b\":\"c\"}}", "success.json_pointer = '/a/b'"),
+        fake_agent("absent", "sleep 0 {}", "success.json_pointer = '/a/b'"),
+        fake_agent("told", "events text failed:agent:no-luck", "output = 'events'"),
     ];
     let service = Service::start(&agents.concat()).await;
     for (agent, expected) in [
-        ("empty", failed("empty-answer")),
-        ("words", failed("failure-pattern")),
-        ("seven", completed("")),
-        ("field", completed("c")),
-        ("absent", failed("answer-missing")),
-        ("told", failed("agent-reported")),
+        ("empty", failed_with("empty-answer")),
+        ("words", failed_with("failure-pattern")),
+        ("seven", completed_with("")),
+        ("field", completed_with("c")),
+        ("absent", failed_with("answer-missing")),
+        ("told", failed_with("agent-reported")),
     ] {
         assert_eq!(outcome(&service.send(agent, "").await), expected, "{agent}");
     }
@@ -115,9 +119,10 @@ async fn success_criteria_come_from_the_configuration() {
 
 #[tokio::test]
 async fn a_disabled_agent_is_listed_and_refuses_work() {
-    let agents = [fake("off", "echo", "enabled = false"), fake("on", "echo", "")].concat();
+    let agents =
+        [fake_agent("off", "echo", "enabled = false"), fake_agent("on", "echo", "")].concat();
     let service = Service::start(&agents).await;
-    let refused = service.refused("off", "message/send", message("x")).await;
+    let refused = service.expect_refusal("off", "message/send", message("x")).await;
     assert_eq!(refused, (-32052, "agent-disabled".to_owned()));
     let list = service.get("/api/v1/agents").await.json();
     assert_eq!(
@@ -128,9 +133,9 @@ async fn a_disabled_agent_is_listed_and_refuses_work() {
 
 #[tokio::test]
 async fn input_over_the_limit_of_an_agent_is_refused() {
-    let service = Service::start(&fake("echo", "echo", "max_input_bytes = 10")).await;
-    assert_eq!(outcome(&service.send("echo", "0123456789").await), completed("0123456789"));
-    let refused = service.refused("echo", "message/send", message("0123456789a")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "max_input_bytes = 10")).await;
+    assert_eq!(outcome(&service.send("echo", "0123456789").await), completed_with("0123456789"));
+    let refused = service.expect_refusal("echo", "message/send", message("0123456789a")).await;
     assert_eq!(refused, (-32602, "input-too-large".to_owned()));
 }
 
@@ -145,11 +150,14 @@ timeout = 2
 stop_grace = 0.1
 "#;
     let service = Service::start(agent).await;
-    let id = service.begin("stuck", "").await;
+    let id = service.start_task("stuck", "").await;
     let mark = format!("ALGONIUS_EXECUTION_ID={id}");
     poll_until("three processes", async || (processes_with_env(&mark).len() == 3).then_some(()))
         .await;
-    assert_eq!(outcome(&service.wait_for_end("stuck", &id).await), failed("execution-timeout"));
+    assert_eq!(
+        outcome(&service.wait_for_end("stuck", &id).await),
+        failed_with("execution-timeout")
+    );
     poll_until("their end", async || processes_with_env(&mark).is_empty().then_some(())).await;
     assert_eq!(service.execution(&id).await["outcome"], "timeout");
 }
@@ -182,7 +190,7 @@ async fn a_program_that_prompts_fails_without_a_retry() {
     let service = Service::start(PROMPTING_AGENTS).await;
     for agent in ["waits", "gives-up", "terminal", "own"] {
         let task = service.send(agent, "").await;
-        assert_eq!(outcome(&task), failed("interactive-input"), "{agent}");
+        assert_eq!(outcome(&task), failed_with("interactive-input"), "{agent}");
         let message = &task["status"]["message"];
         let expected = "Interactive input required - execution not supported";
         assert_eq!(message["parts"][0]["text"], expected, "{agent}");
@@ -191,7 +199,7 @@ async fn a_program_that_prompts_fails_without_a_retry() {
         assert_eq!(service.execution(id).await["attempt"], 1, "{agent}");
         assert!(processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty(), "{agent}");
     }
-    assert_eq!(outcome(&service.send("goes-on", "").await), completed("Overwrite? [y/N] no"));
+    assert_eq!(outcome(&service.send("goes-on", "").await), completed_with("Overwrite? [y/N] no"));
 }
 
 #[tokio::test]
@@ -199,18 +207,20 @@ async fn an_execution_without_space_for_files_is_retried() {
     let settings =
         "command = 'cat'\nargs = ['{{ input_file }}']\ninput = 'file'\nretry.base = 0.5\n";
     let setup = Setup::new(&format!("[agents.reads]\n{settings}"));
-    let Some(disk) = SmallDisk::at(setup.test_folder().join("run/algonius"), 1) else { return };
+    let Some(disk) = SmallDisk::mount_at(setup.test_folder().join("run/algonius"), 1) else {
+        return;
+    };
     let (service, disk) = (setup.start().await, disk);
     disk.fill();
-    let id = service.begin("reads", "here it is").await;
-    let failed = poll_until("a failed attempt", async || {
-        let failed = attempts(&service.execution(&id).await);
-        (!failed.is_empty()).then_some(failed)
+    let id = service.start_task("reads", "here it is").await;
+    let failed_codes = poll_until("a failed attempt", async || {
+        let failed_codes = failed_attempt_codes(&service.execution(&id).await);
+        (!failed_codes.is_empty()).then_some(failed_codes)
     })
     .await;
-    disk.free();
-    assert_eq!(failed[0], "no-resources");
-    assert_eq!(outcome(&service.wait_for_end("reads", &id).await), completed("here it is"));
+    disk.remove_filler();
+    assert_eq!(failed_codes[0], "no-resources");
+    assert_eq!(outcome(&service.wait_for_end("reads", &id).await), completed_with("here it is"));
 }
 
 /// Whoever has to mend the work is told what is wrong with it.
@@ -221,7 +231,7 @@ async fn the_output_of_a_failed_check_is_in_the_task_history() {
                  check = ['sh', '-c', 'echo 2 of 7 fail; echo with $API_KEY >&2; exit 3']\n";
     let service = Setup::new(agent).env("ACCOUNT", key).start().await;
     let task = service.send("a", "work").await;
-    assert_eq!(outcome(&task), failed("check-failed"));
+    assert_eq!(outcome(&task), failed_with("check-failed"));
     let output = service.command(&["tasks", "show", &id(&task)], "").await.stdout;
     let line = output
         .lines()

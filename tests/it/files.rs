@@ -16,7 +16,7 @@ working_dir = 'HERE/home'
 access = 'read-write'
 ";
 
-async fn maker(script: &str) -> Service {
+async fn start_maker(script: &str) -> Service {
     Setup::new(MAKER).executable("maker", &format!("#!/bin/sh\n{script}\n")).start().await
 }
 
@@ -31,12 +31,15 @@ fn warnings(record: &Value) -> Vec<&str> {
 async fn a_file_named_by_an_agent_is_in_the_task() {
     let script = r#"mkdir out; printf 'report %s' "$(cat)" > out/report.txt
         echo '{"type":"artifact","file":{"path":"out/report.txt","media_type":"text/plain"}}'"#;
-    let service = maker(script).await;
+    let service = start_maker(script).await;
     let task = service.send("maker", "on pears").await;
     let bytes = "cmVwb3J0IG9uIHBlYXJz"; // report on pears
     let file = json!({"bytes": bytes, "name": "report.txt", "mimeType": "text/plain"});
-    let part = json!({"kind": "file", "file": file});
-    assert_eq!((state(&task).as_str(), &task["artifacts"][0]["parts"][0]), ("completed", &part));
+    let expected_part = json!({"kind": "file", "file": file});
+    assert_eq!(
+        (state(&task).as_str(), &task["artifacts"][0]["parts"][0]),
+        ("completed", &expected_part)
+    );
     let record = service.execution(&id(&task)).await;
     assert_eq!(warnings(&record), [""; 0]);
 }
@@ -47,7 +50,7 @@ async fn a_link_to_an_outside_file_is_not_delivered() {
         echo '{"type":"artifact","name":"stolen","file":{"path":"link.txt"}}'
         echo '{"type":"artifact","name":"stolen","file":{"path":"../diary"}}'
         echo '{"type":"text","text":"done"}'"#;
-    let service = maker(script).await;
+    let service = start_maker(script).await;
     let (text, encoded) = ("what nobody is to read", "d2hhdCBub2JvZHkgaXMgdG8gcmVhZA==");
     fs::write(service.setup.test_folder().join("diary"), text).unwrap();
     let task = service.send("maker", "go").await;
@@ -63,7 +66,7 @@ async fn a_link_to_an_outside_file_is_not_delivered() {
     for hidden in [text, encoded, test_folder.as_str()] {
         assert!(!output.contains(hidden), "{hidden} is in {output}");
     }
-    let ledger = service.setup.ledger();
+    let ledger = service.setup.ledger_bytes();
     for hidden in [text, encoded] {
         assert!(
             !ledger.windows(hidden.len()).any(|window| window == hidden.as_bytes()),

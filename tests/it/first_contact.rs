@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, outcome};
+use crate::harness::client::{completed_with, outcome};
 use crate::harness::{ServiceClient, Setup, within_deadline};
-use crate::presets::preset_programs::{self, KEY};
+use crate::presets::preset_programs::{self, API_KEY};
 
 const ECHO: &str = "[agents.echo]\ncommand = 'cat'\n";
 
@@ -17,37 +17,38 @@ const ENV: &str =
     "[agents.env]\ncommand = 'sh'\nargs = ['-c', 'env | grep -i -e proxy -e cert -e CA_ | sort']\n";
 
 /// The file of the present user of a setup.
-fn user_config(setup: &Setup) -> PathBuf {
+fn user_config_file(setup: &Setup) -> PathBuf {
     setup.test_folder().join("home/.config/algonius/supervisor.toml")
 }
 
 fn finding_about<'r>(report: &'r Value, subject: &str) -> &'r Value {
     let findings = report["findings"].as_array().unwrap();
-    let found = findings.iter().find(|finding| finding["about"] == subject);
-    found.unwrap_or_else(|| panic!("{subject} is not in {report}"))
+    let finding = findings.iter().find(|finding| finding["about"] == subject);
+    finding.unwrap_or_else(|| panic!("{subject} is not in {report}"))
 }
 
-async fn doctor(setup: &Setup, env: &[(&str, &str)]) -> Value {
-    let output = setup.run_with(&["doctor", "--json"], "", env).await;
+async fn doctor_report(setup: &Setup, env: &[(&str, &str)]) -> Value {
+    let output = setup.run_with_env(&["doctor", "--json"], "", env).await;
     serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
 #[tokio::test]
 async fn every_command_finds_the_user_configuration() {
     let setup = Setup::new(ECHO);
-    let file = user_config(&setup);
+    let file = user_config_file(&setup);
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, "[agents.mine]\ncommand = 'cat'\n").unwrap();
-    let checked = setup.run(&["check"], "").await;
-    assert!(checked.stdout.starts_with("good: 1 agents (mine)"), "{checked:?}");
-    let report = doctor(&setup, &[]).await;
+    let check_output = setup.run(&["check"], "").await;
+    assert!(check_output.stdout.starts_with("good: 1 agents (mine)"), "{check_output:?}");
+    let report = doctor_report(&setup, &[]).await;
     let text = finding_about(&report, "configuration file")["text"].as_str().unwrap();
     assert_eq!(text, format!("{} (the file of this user)", file.display()));
     finding_about(&report, "agent mine");
     // What is named wins.
-    let named = setup.write().display().to_string();
-    let checked = setup.run_with(&["check"], "", &[("ALGONIUS_CONFIG", &named)]).await;
-    assert!(checked.stdout.starts_with("good: 1 agents (echo)"), "{checked:?}");
+    let config_file = setup.write_config().display().to_string();
+    let check_output =
+        setup.run_with_env(&["check"], "", &[("ALGONIUS_CONFIG", &config_file)]).await;
+    assert!(check_output.stdout.starts_with("good: 1 agents (echo)"), "{check_output:?}");
     let help = setup.run(&["--help"], "").await;
     for part in
         ["ALGONIUS_CONFIG names", "/etc/algonius/supervisor.toml", "the shipped configuration"]
@@ -59,15 +60,15 @@ async fn every_command_finds_the_user_configuration() {
 #[tokio::test]
 async fn adding_the_first_agent_creates_the_default_file() {
     let setup = preset_programs::install_all(Setup::new(ECHO));
-    let file = user_config(&setup);
+    let file = user_config_file(&setup);
     let refused = setup.run(&["agents", "add", "codex"], "").await;
-    assert_eq!((refused.code, file.exists()), (Some(1), false), "{refused:?}");
+    assert_eq!((refused.exit_code, file.exists()), (Some(1), false), "{refused:?}");
     let added = setup.run(&["agents", "add", "codex", "--yes"], "").await;
-    assert_eq!(added.code, Some(0), "{added:?}");
+    assert_eq!(added.exit_code, Some(0), "{added:?}");
     assert!(added.stdout.contains("supervisor.toml, which is new"), "{added:?}");
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.contains("[agents.echo]") && text.ends_with("preset = \"codex\"\n"), "{text}");
-    let service = setup.configured(&file).start().await;
+    let service = setup.with_config_file(&file).start().await;
     assert_eq!(outcome(&service.send("codex", "hi").await).0, "completed");
 }
 
@@ -75,24 +76,25 @@ async fn adding_the_first_agent_creates_the_default_file() {
 async fn init_without_a_folder_writes_the_default_file() {
     let setup = Setup::new(ECHO);
     let output = setup.run(&["init"], "").await;
-    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(output.exit_code, Some(0), "{output:?}");
     assert!(
-        user_config(&setup).exists() && output.stdout.contains("next           algonius serve\n"),
+        user_config_file(&setup).exists()
+            && output.stdout.contains("next           algonius serve\n"),
         "{output:?}"
     );
     let second = setup.run(&["init"], "").await;
-    assert_eq!(second.code, Some(1), "{second:?}");
+    assert_eq!(second.exit_code, Some(1), "{second:?}");
 }
 
 /// The terminal has a key and the service has none, and the other way round.
 #[tokio::test]
 async fn keys_are_checked_in_the_running_service() {
     let service = preset_programs::install(Setup::new(ECHO), &["codex"]).start().await;
-    let config = service.setup.write().display().to_string();
+    let config = service.setup.write_config().display().to_string();
     let url = format!("http://{}", service.address);
-    let env = [("CODEX_API_KEY", KEY), ("ALGONIUS_URL", &url)];
+    let env = [("CODEX_API_KEY", API_KEY), ("ALGONIUS_URL", &url)];
     let words = ["agents", "add", "codex", "--yes", "--config", &config];
-    let output = service.setup.run_with(&words, "", &env).await;
+    let output = service.setup.run_with_env(&words, "", &env).await;
     assert!(
         output.stdout.contains(&format!("read from the service that runs at {url}")),
         "{output:?}"
@@ -104,21 +106,21 @@ async fn keys_are_checked_in_the_running_service() {
 
     let mut service = preset_programs::install_all(Setup::new(ECHO)).start().await;
     for name in ["CODEX_API_KEY", "OPENAI_API_KEY"] {
-        service.setup.unset(name);
+        service.setup.remove_env(name);
     }
-    let config = service.setup.write().display().to_string();
+    let config = service.setup.write_config().display().to_string();
     let url = format!("http://{}", service.address);
     let words = ["agents", "add", "codex", "--yes", "--config", &config];
-    let output = service.setup.run_with(&words, "", &[("ALGONIUS_URL", &url)]).await;
+    let output = service.setup.run_with_env(&words, "", &[("ALGONIUS_URL", &url)]).await;
     assert!(
         output.stdout.contains("good     agent codex, key: CODEX_API_KEY is set"),
         "{output:?}"
     );
-    assert!(!format!("{output:?}").contains(KEY), "{output:?}");
+    assert!(!format!("{output:?}").contains(API_KEY), "{output:?}");
     let env = [("ALGONIUS_URL", url.as_str()), ("ALGONIUS_CONFIG", config.as_str())];
-    let report = doctor(&service.setup, &env).await;
+    let report = doctor_report(&service.setup, &env).await;
     assert_eq!(finding_about(&report, "agent codex, key")["weight"], "good", "{report}");
-    let report = doctor(&service.setup, &[("ALGONIUS_CONFIG", &config)]).await;
+    let report = doctor_report(&service.setup, &[("ALGONIUS_CONFIG", &config)]).await;
     assert_eq!(finding_about(&report, "agent codex, key")["weight"], "warning", "{report}");
     let source = finding_about(&report, "variables")["text"].as_str().unwrap();
     assert!(source.starts_with("read from this terminal"), "{source}");
@@ -127,7 +129,7 @@ async fn keys_are_checked_in_the_running_service() {
 
 #[tokio::test]
 async fn administrators_see_environment_names_without_values() {
-    let service = Setup::new(ECHO).env("SOME_KEY", KEY).start().await;
+    let service = Setup::new(ECHO).env("SOME_KEY", API_KEY).start().await;
     let response = service.get("/api/v1/environment?names=SOME_KEY,OTHER_KEY").await;
     assert_eq!(
         response.json()["variables"],
@@ -137,11 +139,11 @@ async fn administrators_see_environment_names_without_values() {
         ])
     );
     assert!(
-        !response.body.contains(KEY) && response.json()["readsFile"] == false,
+        !response.body.contains(API_KEY) && response.json()["readsFile"] == false,
         "{}",
         response.body
     );
-    let file = service.setup.write().display().to_string().replace('/', "%2F");
+    let file = service.setup.write_config().display().to_string().replace('/', "%2F");
     let response = service.get(&format!("/api/v1/environment?names=PATH&file={file}")).await;
     assert_eq!(response.json()["readsFile"], true);
     for wrong in ["?names=", "?names=A-B", "?names=1A"] {
@@ -186,13 +188,13 @@ async fn proxies_and_ca_files_reach_agents_with_a_network() {
         format!("HTTPS_PROXY=http://other:1\n{expected}")
     );
     for agent in ["cut", "none"] {
-        assert_eq!(outcome(&service.send(agent, "x").await), completed(""), "{agent}");
+        assert_eq!(outcome(&service.send(agent, "x").await), completed_with(""), "{agent}");
     }
-    assert_eq!(outcome(&service.send("reads", "x").await), completed("an authority"));
-    let (_, split) = outcome(&service.send("splits", "x").await);
-    assert!(split.starts_with("password ") && !split.contains("pa55"), "{split}");
+    assert_eq!(outcome(&service.send("reads", "x").await), completed_with("an authority"));
+    let (_, split_text) = outcome(&service.send("splits", "x").await);
+    assert!(split_text.starts_with("password ") && !split_text.contains("pa55"), "{split_text}");
     assert!(!service.stderr_text().contains("pa55"), "{}", service.stderr_text());
-    let ledger = service.setup.ledger();
+    let ledger = service.setup.ledger_bytes();
     let secret = b"pa55-of-the-proxy";
     assert!(!ledger.windows(secret.len()).any(|bytes| bytes == secret));
 }
@@ -200,9 +202,9 @@ async fn proxies_and_ca_files_reach_agents_with_a_network() {
 #[tokio::test]
 async fn certificates_that_an_agent_cannot_read_are_warned_of() {
     let setup = Setup::new(ECHO).env("NODE_EXTRA_CA_CERTS", "/no/such/ca.pem");
-    let config = setup.write().display().to_string();
+    let config = setup.write_config().display().to_string();
     let output = setup.run(&["check", &config], "").await;
-    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(output.exit_code, Some(0), "{output:?}");
     assert!(
         output.stderr.contains("NODE_EXTRA_CA_CERTS names /no/such/ca.pem, which does not exist"),
         "{output:?}"
@@ -222,8 +224,8 @@ async fn a_machine_without_a_network_is_reported_in_seconds() {
     let setup_script = "ip link set lo up; exec \"$0\" \"$@\"";
     let setup =
         setup.env("PATH", &path).launched_by(&["unshare", "--net", "sh", "-c", setup_script]);
-    let config = setup.write().display().to_string();
-    let report = doctor(&setup, &[("ALGONIUS_CONFIG", &config)]).await;
+    let config = setup.write_config().display().to_string();
+    let report = doctor_report(&setup, &[("ALGONIUS_CONFIG", &config)]).await;
     assert_eq!(finding_about(&report, "route")["weight"], "warning", "{report}");
     // The service and who asks it share the namespace.
     let script = format!(
@@ -235,7 +237,11 @@ async fn a_machine_without_a_network_is_reported_in_seconds() {
     let program = env!("CARGO_BIN_EXE_algonius");
     let mut command = tokio::process::Command::new("unshare");
     command.args(["--net", "sh", "-c", &format!("ip link set lo up; {script}"), program]);
-    command.env_clear().envs(setup.variables()).env("PATH", &path).current_dir(setup.test_folder());
+    command
+        .env_clear()
+        .envs(setup.env_variables())
+        .env("PATH", &path)
+        .current_dir(setup.test_folder());
     let output = within_deadline("the warning", command.output()).await.unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(stdout.contains("no way to other networks"), "{stdout}");

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::harness::{Service, fake, gated, poll_until, within_deadline};
+use crate::harness::{Service, fake_agent, gated_agent, poll_until, within_deadline};
 
 /// A command that goes on, whose standard output is read line by line.
 struct Follower {
@@ -20,7 +20,7 @@ struct Follower {
 impl Follower {
     fn start(service: &Service, words: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_algonius"));
-        command.args(words).env_clear().envs(service.setup.variables());
+        command.args(words).env_clear().envs(service.setup.env_variables());
         command.env("ALGONIUS_URL", format!("http://{}", service.address));
         command.current_dir(service.setup.test_folder()).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -52,36 +52,37 @@ impl Follower {
 
 #[tokio::test]
 async fn followed_logs_show_each_line_once_for_the_chosen_agent() {
-    let agents = [gated("one", "max_concurrent = 1"), fake("echo", "echo", "")].concat();
+    let agents =
+        [gated_agent("one", "max_concurrent = 1"), fake_agent("echo", "echo", "")].concat();
     let service = Service::start(&agents).await;
     let mut logs = Follower::start(&service, &["logs", "-f", "--agent", "one"]);
-    let id = service.begin("one", "ann").await;
+    let id = service.start_task("one", "ann").await;
     let first_line = logs.read_until("attempt 1 starts").await;
     assert!(first_line.starts_with(&format!("one {id} ")), "{first_line}");
     service.send("echo", "unheard").await;
-    service.setup.open("go");
+    service.setup.open_gate("go");
     assert_eq!(logs.read_until(" stdout: ").await, format!("one {id} stdout: ann"));
-    let second = service.begin("one", "bob").await;
+    let second_task = service.start_task("one", "bob").await;
     // Whatever came between is of `one`, and what was told is not told again.
-    let printed = within_deadline("bob's answer", async {
-        let mut printed = Vec::new();
+    let printed_lines = within_deadline("bob's answer", async {
+        let mut printed_lines = Vec::new();
         loop {
             let line = logs.lines.next_line().await.unwrap().unwrap();
-            printed.push(line.clone());
+            printed_lines.push(line.clone());
             if line.contains(" stdout: bob") {
-                return printed;
+                return printed_lines;
             }
         }
     })
     .await;
-    assert!(printed.iter().all(|line| line.starts_with("one ")), "{printed:#?}");
-    assert!(!printed.iter().any(|line| line.contains("stdout: ann")), "{printed:#?}");
-    assert_eq!(printed.last().unwrap(), &format!("one {second} stdout: bob"));
+    assert!(printed_lines.iter().all(|line| line.starts_with("one ")), "{printed_lines:#?}");
+    assert!(!printed_lines.iter().any(|line| line.contains("stdout: ann")), "{printed_lines:#?}");
+    assert_eq!(printed_lines.last().unwrap(), &format!("one {second_task} stdout: bob"));
 }
 
 #[tokio::test]
 async fn json_logs_have_one_document_per_line() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     let mut logs = Follower::start(&service, &["logs", "-f", "--json"]);
     service.send("echo", "hello").await;
     // Events have a channel too, inside of them: the first of a stream is told before its text.
@@ -92,18 +93,19 @@ async fn json_logs_have_one_document_per_line() {
 
 #[tokio::test]
 async fn a_watched_status_without_a_terminal_prints_snapshots() {
-    let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
+    let mut service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
     let mut text = Follower::start(&service, &["status", "--watch", "--every", "0.1"]);
-    let mut json = Follower::start(&service, &["status", "--watch", "--every", "0.1", "--json"]);
+    let mut json_follower =
+        Follower::start(&service, &["status", "--watch", "--every", "0.1", "--json"]);
     for _ in 0..2 {
         let line = text.read_until("└─ gateway").await;
         assert!(!line.contains('\x1b'), "{line:?}");
-        let status: Value = serde_json::from_str(&json.read_until("{").await).unwrap();
+        let status: Value = serde_json::from_str(&json_follower.read_until("{").await).unwrap();
         assert_eq!(status["agents"][0]["id"], "one");
     }
-    service.begin("one", "ann").await;
+    service.start_task("one", "ann").await;
     text.read_until("running 1/1").await;
-    service.setup.open("go");
+    service.setup.open_gate("go");
     // A service that is away for a while is looked for again; it comes back elsewhere.
     service.kill9().await;
     assert_eq!(text.interrupt().await, Some(0));
@@ -111,20 +113,23 @@ async fn a_watched_status_without_a_terminal_prints_snapshots() {
 
 #[tokio::test]
 async fn a_streamed_json_answer_has_one_document_per_line() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     let output = service.command(&["send", "--json", "echo", "hello"], "").await;
     let events: Vec<Value> =
         output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((output.code, &events[0]["kind"]), (Some(0), &json!("task")), "{output:?}");
-    let last = events.last().unwrap();
-    assert_eq!((&last["final"], &last["status"]["state"]), (&json!(true), &json!("completed")));
+    assert_eq!((output.exit_code, &events[0]["kind"]), (Some(0), &json!("task")), "{output:?}");
+    let last_event = events.last().unwrap();
+    assert_eq!(
+        (&last_event["final"], &last_event["status"]["state"]),
+        (&json!(true), &json!("completed"))
+    );
     let piped = service.command(&["send", "echo"], "from a pipe").await;
     assert_eq!((piped.stdout.as_str(), piped.stderr.as_str()), ("from a pipe", ""));
 }
 
 #[tokio::test]
 async fn an_interrupted_send_without_a_terminal_cancels_the_task() {
-    let service = Service::start(&gated("one", "access = 'read-write'")).await;
+    let service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
     let send = Follower::start(&service, &["send", "one", "ann"]);
     service.setup.wait_for_text("log", "start ann\n").await;
     assert_eq!(send.interrupt().await, Some(5));
@@ -164,7 +169,7 @@ async fn forward_and_cut(service: &Service, word: &'static [u8]) -> u16 {
 
 #[tokio::test]
 async fn a_broken_stream_is_resumed_and_the_answer_printed_once() {
-    let service = Service::start(&gated("one", "access = 'read-write'")).await;
+    let service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
     let port = forward_and_cut(&service, b"\"working\"").await;
     let url = format!("http://127.0.0.1:{port}");
     let mut send = Follower::start(&service, &["send", "one", "ann", "--url", &url]);
@@ -174,7 +179,7 @@ async fn a_broken_stream_is_resumed_and_the_answer_printed_once() {
         (status["executions"][0]["state"] == "running").then_some(())
     };
     poll_until("it runs", is_running).await;
-    service.setup.open("go");
+    service.setup.open_gate("go");
     assert_eq!(send.lines.next_line().await.unwrap().as_deref(), Some("ann"));
     assert_eq!(send.lines.next_line().await.unwrap(), None);
     assert_eq!(within_deadline("its end", send.child.wait()).await.unwrap().code(), Some(0));

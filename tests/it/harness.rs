@@ -30,12 +30,12 @@ sandbox.writable = ['HERE']
 "#;
 
 /// A gated agent of this id with further settings.
-pub(crate) fn gated(id: &str, settings: &str) -> String {
+pub(crate) fn gated_agent(id: &str, settings: &str) -> String {
     format!("[agents.{id}]\n{settings}\n{GATED}")
 }
 
 /// An agent that is the fake agent in this part, with further settings.
-pub(crate) fn fake(id: &str, behavior: &str, settings: &str) -> String {
+pub(crate) fn fake_agent(id: &str, behavior: &str, settings: &str) -> String {
     let words: Vec<_> = behavior.split(' ').map(|word| format!("'{word}'")).collect();
     format!("[agents.{id}]\ncommand = 'FAKE'\nargs = [{}]\n{settings}\n", words.join(", "))
 }

@@ -3,13 +3,13 @@
 
 use serde_json::Value;
 
-use crate::harness::client::{completed, id, outcome};
+use crate::harness::client::{completed_with, id, outcome};
 use crate::harness::wait::poll_until;
 use crate::harness::{Setup, json_rpc_call, message};
-use crate::streams::{open_stream, read_to};
+use crate::streams::{open_stream, read_until};
 
 /// What it starts holds 16 MiB and burns a processor until it may end.
-const AGENT: &str = r#"
+const BURNING_AGENT: &str = r#"
 heartbeat_min = 0.01
 [agents.burns]
 heartbeat = 0.1
@@ -25,33 +25,38 @@ echo over
 ''']
 "#;
 
-const MEMORY: u64 = 16 << 20;
+const MIN_MEMORY_BYTES: u64 = 16 << 20;
 
-fn number(usage: &Value, name: &str) -> u64 {
+fn usage_number(usage: &Value, name: &str) -> u64 {
     usage[name].as_u64().unwrap_or_else(|| panic!("no {name}: {usage}"))
 }
 
 /// Whether what the child takes is seen: the program itself takes next to nothing.
 fn includes_child(usage: &Value) -> bool {
-    let uses_cpu = number(usage, "cpuMs") >= 200 && number(usage, "processes") >= 2;
-    uses_cpu && number(usage, "memoryBytes") > MEMORY && number(usage, "peakMemoryBytes") > MEMORY
+    let uses_cpu = usage_number(usage, "cpuMs") >= 200 && usage_number(usage, "processes") >= 2;
+    uses_cpu
+        && usage_number(usage, "memoryBytes") > MIN_MEMORY_BYTES
+        && usage_number(usage, "peakMemoryBytes") > MIN_MEMORY_BYTES
 }
 
 #[tokio::test]
 async fn usage_of_a_process_tree_is_reported_until_its_end() {
-    let service = Setup::new(AGENT).start().await;
+    let service = Setup::new(BURNING_AGENT).start().await;
     let mut stream =
         open_stream(&service, "burns", "0.3", &json_rpc_call("message/stream", &message("go")))
             .await;
     let usage = poll_until("a reading of all of it", async || {
-        let usage = service.agent("burns").await.pointer("/running/0/usage").cloned();
+        let usage = service.agent_status("burns").await.pointer("/running/0/usage").cloned();
         usage.filter(includes_child)
     });
     let usage = usage.await;
-    assert!(number(&usage, "readBytes") > 0 && number(&usage, "writtenBytes") == 0, "{usage}");
-    service.setup.open("go");
+    assert!(
+        usage_number(&usage, "readBytes") > 0 && usage_number(&usage, "writtenBytes") == 0,
+        "{usage}"
+    );
+    service.setup.open_gate("go");
 
-    let stream_text = read_to(&mut stream, "the end").await;
+    let stream_text = read_until(&mut stream, "the end").await;
     let results: Vec<Value> = stream_text
         .lines()
         .filter_map(|line| line.strip_prefix("data: "))
@@ -69,18 +74,21 @@ async fn usage_of_a_process_tree_is_reported_until_its_end() {
     );
 
     let task = service.wait_for_end("burns", &id(&results[0])).await;
-    assert_eq!(outcome(&task), completed("over\n"));
+    assert_eq!(outcome(&task), completed_with("over\n"));
     let record = service.execution(&id(&task)).await;
     let events: Vec<_> =
         record["events"].as_array().unwrap().iter().map(|event| &event["data"]).collect();
     let heartbeats: Vec<_> = events.iter().filter(|event| event["kind"] == "heartbeat").collect();
     assert!(
-        heartbeats.is_sorted_by_key(|heartbeat| number(heartbeat, "peakMemoryBytes")),
+        heartbeats.is_sorted_by_key(|heartbeat| usage_number(heartbeat, "peakMemoryBytes")),
         "{heartbeats:?}"
     );
     assert!(heartbeats.iter().any(|heartbeat| includes_child(heartbeat)), "{heartbeats:?}");
     let totals: Vec<_> = events.iter().filter(|event| event["kind"] == "resource-usage").collect();
     assert_eq!(totals.len(), 1, "{record}");
-    assert!(number(totals[0], "cpuMs") >= number(&usage, "cpuMs"), "{totals:?} after {usage}");
-    assert!(number(totals[0], "peakMemoryBytes") > MEMORY, "{totals:?}");
+    assert!(
+        usage_number(totals[0], "cpuMs") >= usage_number(&usage, "cpuMs"),
+        "{totals:?} after {usage}"
+    );
+    assert!(usage_number(totals[0], "peakMemoryBytes") > MIN_MEMORY_BYTES, "{totals:?}");
 }

@@ -7,84 +7,87 @@ mod retention;
 use serde_json::{Value, json};
 
 use crate::harness::client::{ServiceClient, TestResponse, id};
-use crate::harness::{Service, Setup, fake, gated, message, poll_until};
+use crate::harness::{Service, Setup, fake_agent, gated_agent, message, poll_until};
 
 /// Tokens of 32 characters at least.
-const ANN: &str = "ann-0123456789abcdef0123456789abcdef";
+const ANN_TOKEN: &str = "ann-0123456789abcdef0123456789abcdef";
 
 /// Something of the shape of a token, which is masked.
 fn canary() -> String {
     format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap())
 }
 
-async fn with_ann(agents: &str) -> Service {
+async fn start_with_ann(agents: &str) -> Service {
     let tokens = "[tokens.ann]\ntoken_env = 'ANN'\nscopes = ['read', 'run']\n";
-    Setup::new(&format!("{agents}{tokens}")).env("ANN", ANN).start().await
+    Setup::new(&format!("{agents}{tokens}")).env("ANN", ANN_TOKEN).start().await
 }
 
 /// The ids that a query lists.
-async fn listed(client: &ServiceClient, query: &str) -> Vec<String> {
+async fn listed_ids(client: &ServiceClient, query: &str) -> Vec<String> {
     let list = client.get(&format!("/api/v1/executions?{query}")).await;
     assert_eq!(list.status, 200, "{query}: {list:?}");
     let list = list.json();
     list["executions"].as_array().unwrap().iter().map(id).collect()
 }
 
-fn code(answer: &TestResponse) -> (u16, String) {
+fn status_and_code(answer: &TestResponse) -> (u16, String) {
     (answer.status, answer.json()["code"].as_str().unwrap_or_default().to_owned())
 }
 
 #[tokio::test]
 async fn history_is_filtered_by_query_and_by_caller() {
-    let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", ""), gated("one", "")].concat();
-    let service = with_ann(&agents).await;
-    let ann = service.with(ANN);
+    let agents =
+        [fake_agent("echo", "echo", ""), fake_agent("exit", "exit 7", ""), gated_agent("one", "")]
+            .concat();
+    let service = start_with_ann(&agents).await;
+    let ann = service.with_token(ANN_TOKEN);
     let completed_id = id(&service.send("echo", "a").await);
     let mut params = message("b");
     params["message"]["contextId"] = json!("talk & more");
     let ann_id = id(&ann.rpc("echo", "message/send", &params).await);
-    let broken = id(&service.send("exit", "c").await);
-    let running = service.begin("one", "ann").await;
+    let failed_task = id(&service.send("exit", "c").await);
+    let running_id = service.start_task("one", "ann").await;
     let is_running =
-        async || (service.execution(&running).await["state"] == "running").then_some(());
+        async || (service.execution(&running_id).await["state"] == "running").then_some(());
     poll_until("it runs", is_running).await;
-    let accepted_at = service.execution(&broken).await["acceptedAt"].as_str().unwrap().to_owned();
+    let accepted_at =
+        service.execution(&failed_task).await["acceptedAt"].as_str().unwrap().to_owned();
     for (query, expected) in [
-        ("".to_owned(), vec![&running, &broken, &ann_id, &completed_id]),
+        ("".to_owned(), vec![&running_id, &failed_task, &ann_id, &completed_id]),
         ("agent=echo".to_owned(), vec![&ann_id, &completed_id]),
         ("state=completed".to_owned(), vec![&ann_id, &completed_id]),
-        ("state=running".to_owned(), vec![&running]),
-        ("outcome=failed".to_owned(), vec![&broken]),
-        ("failure=agent-exit".to_owned(), vec![&broken]),
-        ("class=agent".to_owned(), vec![&broken]),
+        ("state=running".to_owned(), vec![&running_id]),
+        ("outcome=failed".to_owned(), vec![&failed_task]),
+        ("failure=agent-exit".to_owned(), vec![&failed_task]),
+        ("class=agent".to_owned(), vec![&failed_task]),
         ("class=system".to_owned(), vec![]),
         ("caller=ann".to_owned(), vec![&ann_id]),
-        ("caller=operator".to_owned(), vec![&running, &broken, &completed_id]),
-        ("trigger=api&unfinished=true".to_owned(), vec![&running]),
+        ("caller=operator".to_owned(), vec![&running_id, &failed_task, &completed_id]),
+        ("trigger=api&unfinished=true".to_owned(), vec![&running_id]),
         ("trigger=schedule".to_owned(), vec![]),
         ("context=talk%20%26%20more".to_owned(), vec![&ann_id]),
-        (format!("since={accepted_at}"), vec![&running, &broken]),
+        (format!("since={accepted_at}"), vec![&running_id, &failed_task]),
         (format!("until={accepted_at}"), vec![&ann_id, &completed_id]),
     ] {
-        let found = listed(&service, &query).await;
-        assert!(found.iter().eq(expected.iter().copied()), "{query}: {found:?}");
+        let found_ids = listed_ids(&service, &query).await;
+        assert!(found_ids.iter().eq(expected.iter().copied()), "{query}: {found_ids:?}");
     }
-    assert_eq!(listed(&ann, "").await, std::slice::from_ref(&ann_id));
-    assert_eq!(listed(&ann, "caller=ann&outcome=completed").await, [ann_id]);
+    assert_eq!(listed_ids(&ann, "").await, std::slice::from_ref(&ann_id));
+    assert_eq!(listed_ids(&ann, "caller=ann&outcome=completed").await, [ann_id]);
     let forbidden = ann.get("/api/v1/executions?caller=operator").await;
-    assert_eq!(code(&forbidden), (403, "forbidden".to_owned()));
+    assert_eq!(status_and_code(&forbidden), (403, "forbidden".to_owned()));
     for wrong in ["state=asleep", "outcome=x", "failure=x", "class=x", "trigger=x", "since=now"] {
         let refused = service.get(&format!("/api/v1/executions?{wrong}")).await;
-        assert_eq!(code(&refused), (400, "invalid-params".to_owned()), "{wrong}");
+        assert_eq!(status_and_code(&refused), (400, "invalid-params".to_owned()), "{wrong}");
     }
     for path in ["", "/text", "/events"] {
         let hidden = ann.get(&format!("/api/v1/executions/{completed_id}{path}")).await;
-        assert_eq!(code(&hidden), (404, "execution-unknown".to_owned()), "{path}");
+        assert_eq!(status_and_code(&hidden), (404, "execution-unknown".to_owned()), "{path}");
     }
 }
 
 /// Fails once in a way that is tried again, with words on both streams each time.
-const TWICE: &str = r#"
+const TWICE_FAILING_AGENT: &str = r#"
 [agents.twice]
 sandbox.writable = ['HERE']
 command = "sh"
@@ -101,7 +104,7 @@ base = 0.1
 
 #[tokio::test]
 async fn an_execution_shows_each_attempt_with_times_and_texts() {
-    let service = Service::start(TWICE).await;
+    let service = Service::start(TWICE_FAILING_AGENT).await;
     let id = id(&service.send("twice", &format!("é {}", canary())).await);
     let detail = service.execution(&id).await;
     let attempts = detail["attempts"].as_array().unwrap();
@@ -122,20 +125,20 @@ async fn an_execution_shows_each_attempt_with_times_and_texts() {
     let text = async |query: &str| {
         service.get(&format!("/api/v1/executions/{id}/text?{query}")).await.json()
     };
-    let first = text("attempt=1&channel=stderr").await;
+    let first_text = text("attempt=1&channel=stderr").await;
     assert_eq!(
-        (&first["text"], &first["bytes"], &first["to"]),
+        (&first_text["text"], &first_text["bytes"], &first_text["to"]),
         (&json!("aside\n"), &json!(6), &json!(6))
     );
-    let (mut output, mut from) = (String::new(), 0);
+    let (mut output, mut start_index) = (String::new(), 0);
     loop {
-        let part = text(&format!("attempt=2&from={from}&limit=6")).await;
+        let part = text(&format!("attempt=2&from={start_index}&limit=6")).await;
         let text_part = part["text"].as_str().unwrap();
         if text_part.is_empty() {
             break;
         }
         output += text_part;
-        from = part["to"].as_u64().unwrap();
+        start_index = part["to"].as_u64().unwrap();
     }
     assert!(output.starts_with("said é ") && !output.contains(&canary()), "{output}");
     // R-92: Redacted text is redacted on every path to the history
@@ -150,12 +153,12 @@ async fn an_execution_shows_each_attempt_with_times_and_texts() {
 #[tokio::test]
 async fn an_execution_is_created_and_waited_for() {
     let agents = [
-        fake(
+        fake_agent(
             "args",
             "args {{param.word}}",
             "input = 'stdin'\nparams.word = 'usual'\noverrides.params = ['word']",
         ),
-        gated("one", ""),
+        gated_agent("one", ""),
     ];
     let service = Service::start(&agents.concat()).await;
     let create = async |body: Value| service.post("/api/v1/executions", &body.to_string()).await;
@@ -169,8 +172,8 @@ async fn an_execution_is_created_and_waited_for() {
     assert_eq!(create(request).await.json()["id"], detail["id"]);
     let parts = json!({"agent": "args", "parts": [{"text": "a"}, {"data": {"b": 1}}], "wait": 10});
     assert_eq!(create(parts).await.json()["state"], "completed");
-    let waiting = create(json!({"agent": "one", "text": "ann", "wait": 1})).await;
-    assert_eq!(waiting.status, 202);
+    let waiting_response = create(json!({"agent": "one", "text": "ann", "wait": 1})).await;
+    assert_eq!(waiting_response.status, 202);
     assert_eq!(create(json!({"agent": "one", "text": "bob"})).await.status, 202);
     for (body, expected) in [
         (json!({"agent": "nobody", "text": "x"}), (404, "agent-unknown")),
@@ -182,18 +185,18 @@ async fn an_execution_is_created_and_waited_for() {
         (json!([]), (400, "invalid-params")),
     ] {
         let refused = create(body.clone()).await;
-        assert_eq!(code(&refused), (expected.0, expected.1.to_owned()), "{body}");
+        assert_eq!(status_and_code(&refused), (expected.0, expected.1.to_owned()), "{body}");
     }
-    let broken = service.post("/api/v1/executions", "{").await;
-    assert_eq!(code(&broken), (400, "malformed-json".to_owned()));
-    service.setup.open("go");
+    let broken_request = service.post("/api/v1/executions", "{").await;
+    assert_eq!(status_and_code(&broken_request), (400, "malformed-json".to_owned()));
+    service.setup.open_gate("go");
 }
 
 #[tokio::test]
 async fn a_retry_repeats_a_request_that_is_stored_unredacted() {
-    let agents = [fake("echo", "echo", ""), gated("one", "")].concat();
-    let service = with_ann(&agents).await;
-    let ann = service.with(ANN);
+    let agents = [fake_agent("echo", "echo", ""), gated_agent("one", "")].concat();
+    let service = start_with_ann(&agents).await;
+    let ann = service.with_token(ANN_TOKEN);
     let mut params = message("hello");
     params["message"]["parts"] =
         json!([{"kind": "text", "text": "hello"}, {"kind": "data", "data": {"a": 1}}]);
@@ -201,36 +204,45 @@ async fn a_retry_repeats_a_request_that_is_stored_unredacted() {
     let retry = async |client: &ServiceClient, id: &str| {
         client.post(&format!("/api/v1/executions/{id}/retry"), "").await
     };
-    let repeated = retry(&ann, &first).await;
-    assert_eq!(repeated.status, 202, "{repeated:?}");
-    let repeated = id(&repeated.json());
-    assert_ne!(repeated, first);
-    ann.wait_for_end("echo", &repeated).await;
-    let (original, copy) = (ann.execution(&first).await, ann.execution(&repeated).await);
+    let retry_response = retry(&ann, &first).await;
+    assert_eq!(retry_response.status, 202, "{retry_response:?}");
+    let retry_id = id(&retry_response.json());
+    assert_ne!(retry_id, first);
+    ann.wait_for_end("echo", &retry_id).await;
+    let (original, copy) = (ann.execution(&first).await, ann.execution(&retry_id).await);
     for member in ["input", "output", "contextId", "agent", "owner"] {
         assert_eq!(original[member], copy[member], "{member}");
     }
     // An administrator asks as itself.
     let operator_id = id(&retry(&service, &first).await.json());
     assert_eq!(service.execution(&operator_id).await["caller"], "operator");
-    assert_eq!(code(&retry(&ann, &operator_id).await), (404, "execution-unknown".to_owned()));
+    assert_eq!(
+        status_and_code(&retry(&ann, &operator_id).await),
+        (404, "execution-unknown".to_owned())
+    );
     let redacted = id(&service.send("echo", &canary()).await);
-    assert_eq!(code(&retry(&service, &redacted).await), (409, "not-replayable".to_owned()));
-    let running = service.begin("one", "ann").await;
-    assert_eq!(code(&retry(&service, &running).await), (409, "execution-unfinished".to_owned()));
-    service.setup.open("go");
+    assert_eq!(
+        status_and_code(&retry(&service, &redacted).await),
+        (409, "not-replayable".to_owned())
+    );
+    let running_id = service.start_task("one", "ann").await;
+    assert_eq!(
+        status_and_code(&retry(&service, &running_id).await),
+        (409, "execution-unfinished".to_owned())
+    );
+    service.setup.open_gate("go");
 }
 
 #[tokio::test]
 async fn an_agent_shows_its_definition_its_status_and_its_idle_time() {
-    let agent = gated(
+    let agent = gated_agent(
         "one",
         "access = 'read-write'\nqueue_depth = 1\nenv = { SECRET_WORD = 'hidden-from-all' }",
     );
     let service = Service::start(&agent).await;
-    let first = service.begin("one", "ann").await;
+    let first = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
-    let second = service.begin("one", "bob").await;
+    let second = service.start_task("one", "bob").await;
     let refused = service.call("one", "message/send", &message("cid")).await;
     assert_eq!(refused.json()["error"]["data"][0]["metadata"]["code"], "queue-full");
     let detail = service.get("/api/v1/agents/one").await.json();
@@ -244,7 +256,7 @@ async fn an_agent_shows_its_definition_its_status_and_its_idle_time() {
         service.post(&format!("/api/v1/agents/one/wait?seconds={seconds}"), "").await.json()
     };
     assert_eq!(wait(0).await, json!({"idle": false, "running": 1, "queued": 1}));
-    service.setup.open("go");
+    service.setup.open_gate("go");
     assert_eq!(wait(10).await, json!({"idle": true, "running": 0, "queued": 0}));
     for task in [first, second] {
         assert_eq!(service.execution(&task).await["state"], "completed");
@@ -258,50 +270,57 @@ async fn an_agent_shows_its_definition_its_status_and_its_idle_time() {
 
 #[tokio::test]
 async fn pages_of_history_are_exact_under_concurrent_writes() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     let mut ids = Vec::new();
     for number in 0..25 {
         ids.insert(0, id(&service.send("echo", &number.to_string()).await));
     }
-    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    let (mut seen_ids, mut cursor) = (Vec::new(), String::new());
     loop {
         let path = format!("/api/v1/executions?limit=4{cursor}");
         let (list, _) = tokio::join!(service.get(&path), service.send("echo", "meanwhile"));
         let list = list.json();
-        seen.extend(list["executions"].as_array().unwrap().iter().map(id));
+        seen_ids.extend(list["executions"].as_array().unwrap().iter().map(id));
         let Some(next) = list["next"].as_str() else { break };
         cursor = format!("&cursor={next}");
     }
-    seen.retain(|id| ids.contains(id));
+    seen_ids.retain(|id| ids.contains(id));
     // R-84: Pages of history lose and repeat no entry during concurrent writes
-    assert_eq!(seen, ids);
+    assert_eq!(seen_ids, ids);
 }
 
 #[tokio::test]
 async fn the_command_line_lists_shows_retries_and_deletes_tasks() {
-    let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", "")].concat();
+    let agents = [fake_agent("echo", "echo", ""), fake_agent("exit", "exit 7", "")].concat();
     let service = Service::start(&agents).await;
-    let (completed, failed) =
+    let (completed_task, failed_task) =
         (id(&service.send("echo", "a").await), id(&service.send("exit", "b").await));
     let list =
         service.command(&["tasks", "list", "--outcome", "failed", "--since", "1h"], "").await;
-    assert!(list.stdout.contains(&failed) && !list.stdout.contains(&completed), "{list:?}");
-    let first = service.command(&["tasks", "list", "--limit", "1"], "").await;
-    assert!(first.stdout.contains(&failed) && first.stderr.contains("--cursor "), "{first:?}");
-    let cursor = first.stderr.split("--cursor ").nth(1).unwrap().trim();
-    let rest = service.command(&["tasks", "list", "--cursor", cursor], "").await;
-    assert!(rest.stdout.contains(&completed) && !rest.stdout.contains(&failed), "{rest:?}");
-    let details = service.command(&["tasks", "show", &failed], "").await.stdout;
-    assert!(details.contains("by operator") && details.contains("attempt  1: failed"), "{details}");
-    let repeated =
-        service.command(&["tasks", "retry", &completed], "").await.stdout.trim().to_owned();
-    let ended = async || (service.execution(&repeated).await["output"] == "a").then_some(());
-    poll_until("the end of the second", ended).await;
-    let deleted = service.command(&["tasks", "delete", &completed], "").await;
-    assert_eq!(
-        (deleted.code, deleted.stdout.trim()),
-        (Some(0), &*format!("task {completed} is removed"))
+    assert!(
+        list.stdout.contains(&failed_task) && !list.stdout.contains(&completed_task),
+        "{list:?}"
     );
-    assert_eq!(service.command(&["tasks", "show", &completed], "").await.code, Some(3));
-    assert_eq!(service.command(&["tasks", "list", "--since", "soon"], "").await.code, Some(1));
+    let first = service.command(&["tasks", "list", "--limit", "1"], "").await;
+    assert!(first.stdout.contains(&failed_task) && first.stderr.contains("--cursor "), "{first:?}");
+    let cursor = first.stderr.split("--cursor ").nth(1).unwrap().trim();
+    let second_page = service.command(&["tasks", "list", "--cursor", cursor], "").await;
+    assert!(
+        second_page.stdout.contains(&completed_task) && !second_page.stdout.contains(&failed_task),
+        "{second_page:?}"
+    );
+    let details = service.command(&["tasks", "show", &failed_task], "").await.stdout;
+    assert!(details.contains("by operator") && details.contains("attempt  1: failed"), "{details}");
+    let retried_task =
+        service.command(&["tasks", "retry", &completed_task], "").await.stdout.trim().to_owned();
+    let has_ended =
+        async || (service.execution(&retried_task).await["output"] == "a").then_some(());
+    poll_until("the end of the second", has_ended).await;
+    let deleted = service.command(&["tasks", "delete", &completed_task], "").await;
+    assert_eq!(
+        (deleted.exit_code, deleted.stdout.trim()),
+        (Some(0), &*format!("task {completed_task} is removed"))
+    );
+    assert_eq!(service.command(&["tasks", "show", &completed_task], "").await.exit_code, Some(3));
+    assert_eq!(service.command(&["tasks", "list", "--since", "soon"], "").await.exit_code, Some(1));
 }

@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 
 use serde_json::Value;
 
-use crate::harness::processes::{is_alive, labels, wardens};
+use crate::harness::processes::{is_alive, process_labels, warden_pids};
 use crate::harness::{Service, poll_until};
 
 /// What is to be judged.
@@ -15,7 +15,7 @@ pub(crate) struct HistoryCase<'a> {
     /// The executions by the ids of their messages.
     pub(crate) accepted: &'a BTreeMap<String, String>,
     /// How many messages were sent.
-    pub(crate) messages: usize,
+    pub(crate) message_count: usize,
     /// Every warden that was seen.
     pub(crate) wardens: &'a BTreeSet<i32>,
 }
@@ -32,7 +32,7 @@ pub(crate) struct AgentLogLine {
 }
 
 impl AgentLogLine {
-    pub(crate) fn read(line: &str) -> Self {
+    pub(crate) fn parse(line: &str) -> Self {
         let words: Vec<_> = line.split(' ').collect();
         let [kind, execution, attempt, pid, label] = words.as_slice() else {
             panic!("not a line: {line:?}")
@@ -70,41 +70,57 @@ impl<'a> HistoryChecker<'a> {
         for id in ids {
             records.insert(id.clone(), service.execution(&id).await);
         }
-        let lines = service.setup.read("witnessed").lines().map(AgentLogLine::read).collect();
+        let lines = service.setup.read("witnessed").lines().map(AgentLogLine::parse).collect();
         Self { case, lines, records }
     }
 
     pub(crate) async fn check(&self) {
         let accepted: BTreeSet<_> = self.case.accepted.values().collect();
-        assert_eq!(self.case.accepted.len(), self.case.messages, "messages that were answered");
-        assert_eq!(accepted.len(), self.case.messages, "executions that were named");
+        assert_eq!(
+            self.case.accepted.len(),
+            self.case.message_count,
+            "messages that were answered"
+        );
+        assert_eq!(accepted.len(), self.case.message_count, "executions that were named");
         assert_eq!(self.records.keys().collect::<BTreeSet<_>>(), accepted, "those it knows");
-        self.records.iter().for_each(|(id, record)| self.check_one(id, record));
+        self.records.iter().for_each(|(id, record)| self.check_execution(id, record));
         let unaccepted = self.lines.iter().find(|line| !self.records.contains_key(&line.execution));
         assert_eq!(unaccepted, None, "it ran and was never accepted");
         let overlap = self.lines.iter().find(|line| line.kind == "overlap");
         assert_eq!(overlap, None, "two worked in one folder at once");
-        self.nothing_is_left().await;
+        self.assert_nothing_left().await;
     }
 
     /// Exactly one end, and as many runs as its record shows.
-    fn check_one(&self, id: &str, record: &Value) {
+    fn check_execution(&self, id: &str, record: &Value) {
         let outcome = record["outcome"].as_str().unwrap_or_else(|| panic!("no outcome: {record}"));
-        let ends = record["events"].as_array().unwrap().iter();
-        let ends = ends
+        let events = record["events"].as_array().unwrap().iter();
+        let end_count = events
             .filter(|event| {
                 event["data"]["kind"] == "state-changed" && event["data"]["to"] == "cleanup"
             })
             .count();
-        assert_eq!(ends, 1, "ends of {record}");
-        let (started, ended) = (self.attempts(id, "start"), self.attempts(id, "end"));
-        let distinct: BTreeSet<_> = started.iter().collect();
-        assert_eq!(distinct.len(), started.len(), "an attempt was started twice: {record}");
+        assert_eq!(end_count, 1, "ends of {record}");
+        let (started_attempts, ended_attempts) =
+            (self.attempts(id, "start"), self.attempts(id, "end"));
+        let distinct_attempts: BTreeSet<_> = started_attempts.iter().collect();
+        assert_eq!(
+            distinct_attempts.len(),
+            started_attempts.len(),
+            "an attempt was started twice: {record}"
+        );
         let attempts = record["attempt"].as_u64().unwrap();
-        assert!(started.iter().all(|attempt| *attempt <= attempts), "{started:?}: {record}");
-        assert!(ended.len() <= 1, "{ended:?}: {record}");
+        assert!(
+            started_attempts.iter().all(|attempt| *attempt <= attempts),
+            "{started_attempts:?}: {record}"
+        );
+        assert!(ended_attempts.len() <= 1, "{ended_attempts:?}: {record}");
         if outcome == "completed" {
-            assert_eq!((started.last(), &ended), (Some(&attempts), &vec![attempts]), "{record}");
+            assert_eq!(
+                (started_attempts.last(), &ended_attempts),
+                (Some(&attempts), &vec![attempts]),
+                "{record}"
+            );
             let full_output: String = (0..2000).map(|number| format!("{number}\n")).collect();
             assert_eq!(record["output"], *full_output, "output was lost or doubled");
         }
@@ -116,27 +132,31 @@ impl<'a> HistoryChecker<'a> {
     }
 
     /// No process with a label of this data directory, no lock, no warden but the one in service.
-    async fn nothing_is_left(&self) {
-        let HistoryCase { service, wardens: seen, .. } = self.case;
+    async fn assert_nothing_left(&self) {
+        let HistoryCase { service, wardens: known_wardens, .. } = self.case;
         let family = |label: u64| label >> 38;
         let own_families: BTreeSet<_> = self.lines.iter().map(|line| family(line.label)).collect();
         assert_eq!(own_families.len(), 1, "one data directory has one family of labels");
-        let remaining =
-            || labels().iter().filter(|(_, label)| own_families.contains(&family(*label))).count();
+        let remaining = || {
+            process_labels()
+                .iter()
+                .filter(|(_, label)| own_families.contains(&family(*label)))
+                .count()
+        };
         poll_until("the end of all processes", async || (remaining() == 0).then_some(())).await;
         let lock = service.setup.test_folder().join("lock");
         let lock = OpenOptions::new().append(true).open(lock).unwrap();
         assert!(lock.try_lock().is_ok(), "somebody still holds the folder");
-        let current_wardens: BTreeSet<_> = wardens(service.pid()).into_iter().collect();
+        let current_wardens: BTreeSet<_> = warden_pids(service.pid()).into_iter().collect();
         let is_leftover = |pid: &i32| !current_wardens.contains(pid) && is_warden(*pid);
         poll_until("the end of old wardens", async || {
-            (!seen.iter().any(is_leftover)).then_some(())
+            (!known_wardens.iter().any(is_leftover)).then_some(())
         })
         .await;
     }
 
     /// How often things ended in which way.
-    pub(crate) fn counts(&self) -> BTreeMap<&str, usize> {
+    pub(crate) fn outcome_counts(&self) -> BTreeMap<&str, usize> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for record in self.records.values() {
             let reason = record["error"]["code"].as_str().or(record["outcome"].as_str());

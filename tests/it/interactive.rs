@@ -9,7 +9,7 @@ mod refusing;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, failed, outcome};
+use crate::harness::client::{completed_with, failed_with, outcome};
 use crate::harness::{Service, ServiceClient, json_rpc_call, message, poll_until};
 
 /// Control protocols, which are also the roles of the fake agent.
@@ -25,7 +25,7 @@ const RAN_VARIABLE: &str = r#""F\u0041KE_ACP_RAN""#;
 const CONFIRM_VARIABLE: &str = r#""F\u0041KE_ACP_CONFIRM""#;
 
 /// Returns an agent of this protocol with further settings. It writes its tool calls into `HERE/ran`.
-fn agent(id: &str, protocol: &str, settings: &str) -> String {
+fn interactive_agent(id: &str, protocol: &str, settings: &str) -> String {
     format!(
         "[agents.{id}]\ncommand = 'FAKE'\nargs = ['{protocol}']\nprotocol = '{protocol}'\n\
          sandbox.writable = ['HERE']\nenv.{STATE_VARIABLE} = 'HERE/sessions'\n\
@@ -46,7 +46,7 @@ fn tool_call_count(service: &Service) -> usize {
 }
 
 /// Returns the interactions of a task in this state, newest first.
-async fn interactions(client: &ServiceClient, task: &str, state: &str) -> Vec<Value> {
+async fn list_interactions(client: &ServiceClient, task: &str, state: &str) -> Vec<Value> {
     let path = format!("/api/v1/interactions?execution={task}&state={state}");
     client.get(&path).await.json()["interactions"].as_array().unwrap().clone()
 }
@@ -54,12 +54,12 @@ async fn interactions(client: &ServiceClient, task: &str, state: &str) -> Vec<Va
 /// Waits for the open question of a task, and returns it.
 async fn wait_for_question(client: &ServiceClient, task: &str) -> Value {
     poll_until(&format!("a question of {task}"), async || {
-        let open = interactions(client, task, "open").await.pop();
-        if open.is_none() {
+        let open_question = list_interactions(client, task, "open").await.pop();
+        if open_question.is_none() {
             let execution = client.execution(task).await;
             assert_eq!(execution["outcome"], Value::Null, "no question: {execution}");
         }
-        open
+        open_question
     })
     .await
 }
@@ -75,15 +75,15 @@ async fn fetch_interaction(client: &ServiceClient, question: &Value) -> Value {
 }
 
 /// Answers a question; returns the status, and the state of the interaction or the code of the refusal.
-async fn answer(client: &ServiceClient, question: &Value, body: &Value) -> (u16, String) {
+async fn answer_question(client: &ServiceClient, question: &Value, body: &Value) -> (u16, String) {
     let response =
         client.post(&format!("{}/answer", interaction_path(question)), &body.to_string()).await;
     let state = response.json()["state"].as_str().map(str::to_owned);
-    (response.status, state.unwrap_or_else(|| response.code()))
+    (response.status, state.unwrap_or_else(|| response.error_code()))
 }
 
 /// Returns the response to an answer that closed the question.
-fn answered() -> (u16, String) {
+fn answered_response() -> (u16, String) {
     (200, "answered".to_owned())
 }
 
@@ -98,6 +98,6 @@ async fn verdicts(client: &ServiceClient, agent: &str) -> Vec<(String, String)> 
 }
 
 /// Returns the recorded verdict of a source.
-fn verdict(verdict: &str, source: &str) -> (String, String) {
+fn recorded_verdict(verdict: &str, source: &str) -> (String, String) {
     (verdict.to_owned(), source.to_owned())
 }

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use crate::harness::{DEADLINE, Service, ServiceClient, within_deadline};
 
 /// Prints three lines to standard output and to standard error: each pair waits for its gate.
-const LINES: &str = r#"
+const LINES_AGENT: &str = r#"
 command = "sh"
 args = ["-c", '''
 gate() { until [ -e "HERE/$1" ]; do sleep 0.01; done; }
@@ -32,7 +32,7 @@ echo 'out 3'; echo 'err 3' >&2
 "#;
 
 /// The same in events.
-const EVENTS: &str = r#"
+const EVENTS_AGENT: &str = r#"
 command = "sh"
 output = "events"
 args = ["-c", '''
@@ -45,7 +45,7 @@ say 'out 3' 'err 3'
 "#;
 
 /// The same in pieces of a message, after a message that is not the answer, as Claude Code writes them.
-const MESSAGES: &str = r#"
+const MESSAGES_AGENT: &str = r#"
 command = "sh"
 output = "claude-stream-json"
 args = ["-c", '''
@@ -63,7 +63,9 @@ sleep 0.3
 "#;
 
 fn agents() -> String {
-    format!("[agents.lines]\n{LINES}[agents.teller]\n{EVENTS}[agents.writer]\n{MESSAGES}")
+    format!(
+        "[agents.lines]\n{LINES_AGENT}[agents.teller]\n{EVENTS_AGENT}[agents.writer]\n{MESSAGES_AGENT}"
+    )
 }
 
 /// Bytes as they arrive, from a socket or from a process.
@@ -76,12 +78,12 @@ struct ArrivingText {
 }
 
 impl ArrivingText {
-    fn of(child: Option<Child>) -> (Self, Arc<watch::Sender<String>>) {
+    fn new(child: Option<Child>) -> (Self, Arc<watch::Sender<String>>) {
         let (sender, text) = watch::channel(String::new());
         (Self { text, reading: JoinSet::new(), child }, Arc::new(sender))
     }
 
-    fn read(
+    fn receive_from(
         &mut self,
         mut source: impl AsyncReadExt + Unpin + Send + 'static,
         sender: Arc<watch::Sender<String>>,
@@ -94,29 +96,29 @@ impl ArrivingText {
         });
     }
 
-    fn socket(stream: TcpStream) -> Self {
-        let (mut arriving, sender) = Self::of(None);
-        arriving.read(stream, sender);
+    fn from_socket(stream: TcpStream) -> Self {
+        let (mut arriving, sender) = Self::new(None);
+        arriving.receive_from(stream, sender);
         arriving
     }
 
     /// A command, both its outputs together.
-    fn command(service: &Service, words: &[&str]) -> Self {
+    fn from_command(service: &Service, words: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_algonius"));
-        command.args(words).env_clear().envs(service.setup.variables());
+        command.args(words).env_clear().envs(service.setup.env_variables());
         command.env("ALGONIUS_URL", format!("http://{}", service.address));
         command.current_dir(service.setup.test_folder()).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (mut arriving, sender) = Self::of(Some(command.spawn().unwrap()));
+        let (mut arriving, sender) = Self::new(Some(command.spawn().unwrap()));
         let child = arriving.child.as_mut().unwrap();
         let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        arriving.read(stdout, Arc::clone(&sender));
-        arriving.read(stderr, sender);
+        arriving.receive_from(stdout, Arc::clone(&sender));
+        arriving.receive_from(stderr, sender);
         arriving
     }
 
     /// Returns when this was received.
-    async fn has(&mut self, expected: &str) {
+    async fn wait_for(&mut self, expected: &str) {
         let contains_expected = |text: &String| text.contains(expected);
         let received = timeout(DEADLINE, self.text.wait_for(contains_expected))
             .await
@@ -130,7 +132,7 @@ impl ArrivingText {
     }
 
     /// Returns at the end, with all that was received.
-    async fn end(mut self) -> String {
+    async fn wait_for_end(mut self) -> String {
         while within_deadline("the end", self.text.changed()).await.is_ok() {}
         self.text()
     }
@@ -149,19 +151,24 @@ async fn receive_all(
 ) -> ArrivingText {
     for line in 1..=3 {
         for channel in channels {
-            follower.has(&format!("{channel} {line}")).await;
+            follower.wait_for(&format!("{channel} {line}")).await;
         }
-        service.setup.open(&format!("go-{line}"));
+        service.setup.open_gate(&format!("go-{line}"));
     }
     follower
 }
 
 /// A stream of server-sent events over HTTP.
-async fn get(client: &ServiceClient, path: &str, after: Option<&str>) -> TcpStream {
+async fn open_api_stream(
+    client: &ServiceClient,
+    path: &str,
+    last_event_header: Option<&str>,
+) -> TcpStream {
     let mut stream = client.connect().await;
-    let after = after.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
+    let last_event_header =
+        last_event_header.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
     let request = format!(
-        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{after}\
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{last_event_header}\
          Authorization: Bearer {}\r\nAccept: text/event-stream\r\n\r\n",
         client.token
     );
@@ -170,7 +177,7 @@ async fn get(client: &ServiceClient, path: &str, after: Option<&str>) -> TcpStre
 }
 
 /// A stream of A2A over HTTP+JSON, which names the extension for standard error.
-async fn rest(client: &ServiceClient, agent: &str, version: &str) -> TcpStream {
+async fn open_rest_stream(client: &ServiceClient, agent: &str, version: &str) -> TcpStream {
     let message_id = uuid::Uuid::new_v4().to_string();
     let parts = if version == "1.0" { "parts" } else { "content" };
     let body = json!({"message": {"messageId": message_id, "role": "ROLE_USER",
@@ -189,7 +196,7 @@ async fn rest(client: &ServiceClient, agent: &str, version: &str) -> TcpStream {
 }
 
 /// Returns the events of a stream so far: the position after each, its name, and its document.
-fn events(text: &str) -> Vec<(String, String, Value)> {
+fn parse_events(text: &str) -> Vec<(String, String, Value)> {
     let (mut all, mut position, mut name) = (Vec::new(), String::new(), String::new());
     for line in text.lines() {
         if let Some(text) = line.strip_prefix("id: ") {
@@ -210,7 +217,7 @@ fn events(text: &str) -> Vec<(String, String, Value)> {
 /// last piece came.
 fn assemble_artifact(text: &str) -> (String, bool) {
     let (mut full_text, mut is_last) = (String::new(), false);
-    for (_, _, document) in events(text) {
+    for (_, _, document) in parse_events(text) {
         let update = &document["result"];
         if update["kind"] == "artifact-update" {
             assert!(!is_last, "something follows the last piece: {update}");
@@ -229,7 +236,7 @@ fn assemble_artifact(text: &str) -> (String, bool) {
 /// Returns the text of a channel of the first attempt in an event stream of the API.
 fn channel_text(text: &str, channel: &str) -> String {
     let mut full_text = String::new();
-    for (_, name, document) in events(text) {
+    for (_, name, document) in parse_events(text) {
         if name == "text" && document["channel"] == channel {
             assert_eq!(document["from"], full_text.len(), "a gap, or a byte twice: {document}");
             full_text += document["text"].as_str().unwrap();

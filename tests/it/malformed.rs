@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Service, Setup, fake, json_rpc_call, message};
+use crate::harness::{Service, Setup, fake_agent, json_rpc_call, message};
 
 const ECHO_PATH: &str = "/agents/echo/v1";
 const JSON: &str = "application/json";
@@ -11,7 +11,7 @@ const JSON: &str = "application/json";
 type Row = (String, Value, i64);
 
 /// A good call with another member.
-fn call(member: &str, value: Value) -> String {
+fn call_with(member: &str, value: Value) -> String {
     let params = message("x");
     let mut call = json!({"jsonrpc": "2.0", "id": 7, "method": "message/send", "params": params});
     call[member] = value;
@@ -19,7 +19,7 @@ fn call(member: &str, value: Value) -> String {
 }
 
 /// A good call whose parameters are changed.
-fn send(change: impl Fn(&mut Value)) -> String {
+fn send_call(change: impl Fn(&mut Value)) -> String {
     let mut params = message("x");
     change(&mut params);
     json_rpc_call("message/send", &params)
@@ -27,7 +27,7 @@ fn send(change: impl Fn(&mut Value)) -> String {
 
 /// A good call whose message has another value there.
 fn message_with(path: &str, value: &Value) -> String {
-    send(|params| {
+    send_call(|params| {
         let (parent, member) = path.rsplit_once('/').unwrap();
         params["message"].pointer_mut(parent).unwrap()[member] = value.clone();
     })
@@ -35,7 +35,7 @@ fn message_with(path: &str, value: &Value) -> String {
 
 /// A good call whose message lacks this.
 fn message_without(path: &str) -> String {
-    send(|params| {
+    send_call(|params| {
         let (parent, member) = path.rsplit_once('/').unwrap();
         let parent = params["message"].pointer_mut(parent).and_then(Value::as_object_mut);
         parent.unwrap().remove(member);
@@ -50,7 +50,7 @@ fn bodies_without_call() -> Vec<Row> {
     let deep = ["[".repeat(2_000_000), "{\"a\":".repeat(10_000) + &"}".repeat(10_000)];
     let batch = format!("[{}]", json_rpc_call("message/send", &message("x")));
     let invalid_requests = ["[]", &batch, "null", "7", "\"text\"", "{}"].map(str::to_owned);
-    let ids = [json!({}), json!([1]), json!(true)].map(|id| call("id", id));
+    let ids = [json!({}), json!([1]), json!(true)].map(|id| call_with("id", id));
     let unparsable = unparsable.chain(deep).map(|body| (body, Value::Null, -32700));
     let invalid_requests =
         invalid_requests.into_iter().chain(ids).map(|body| (body, Value::Null, -32600));
@@ -61,34 +61,34 @@ fn bodies_without_call() -> Vec<Row> {
 fn wrong_calls() -> Vec<Row> {
     let push = json!({"taskId": "x", "pushNotificationConfig": {"url": "https://x.example"}});
     let rows = [
-        (call("jsonrpc", json!("1.0")), -32600),
-        (call("jsonrpc", json!(2.0)), -32600),
-        (call("jsonrpc", Value::Null), -32600),
-        (call("method", json!(5)), -32600),
-        (call("method", Value::Null), -32600),
-        (call("params", json!("text")), -32600),
-        (call("params", json!(5)), -32600),
-        (call("method", json!("")), -32601),
-        (call("method", json!("message/sent")), -32601),
-        (call("method", json!("MESSAGE/SEND")), -32601),
-        (call("method", json!("tasks/resubscribe")), -32602),
-        (call("method", json!("tasks/pushNotificationConfig/set")), -32602),
+        (call_with("jsonrpc", json!("1.0")), -32600),
+        (call_with("jsonrpc", json!(2.0)), -32600),
+        (call_with("jsonrpc", Value::Null), -32600),
+        (call_with("method", json!(5)), -32600),
+        (call_with("method", Value::Null), -32600),
+        (call_with("params", json!("text")), -32600),
+        (call_with("params", json!(5)), -32600),
+        (call_with("method", json!("")), -32601),
+        (call_with("method", json!("message/sent")), -32601),
+        (call_with("method", json!("MESSAGE/SEND")), -32601),
+        (call_with("method", json!("tasks/resubscribe")), -32602),
+        (call_with("method", json!("tasks/pushNotificationConfig/set")), -32602),
         (json_rpc_call("tasks/pushNotificationConfig/set", &push), -32001),
-        (call("params", Value::Null), -32602),
-        (call("params", json!([])), -32602),
-        (call("params", json!({})), -32602),
+        (call_with("params", Value::Null), -32602),
+        (call_with("params", json!([])), -32602),
+        (call_with("params", json!({})), -32602),
     ];
     rows.into_iter().map(|(body, code)| (body, json!(7), code)).collect()
 }
 
 /// Calls with wrong parameters.
 fn wrong_parameters() -> Vec<Row> {
-    let configured = |value: Value| send(|params| params["configuration"] = value.clone());
+    let configured = |value: Value| send_call(|params| params["configuration"] = value.clone());
     let parameters = |value: Value| {
         message_with("/metadata", &json!({"https://algonius.dev/a2a/ext/parameters/v1": value}))
     };
     let rows = [
-        (send(|params| params["message"] = json!("text")), -32602),
+        (send_call(|params| params["message"] = json!("text")), -32602),
         (message_with("/kind", &json!("task")), -32602),
         (message_with("/role", &json!("system")), -32602),
         (message_with("/role", &json!("agent")), -32602),
@@ -126,7 +126,7 @@ fn wrong_parameters() -> Vec<Row> {
 
 #[tokio::test]
 async fn every_invalid_body_has_its_code_and_its_id() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     for (body, id, code) in [bodies_without_call(), wrong_calls(), wrong_parameters()].concat() {
         let answer = service.post(ECHO_PATH, &body).await;
         let excerpt = body.chars().take(300).collect::<String>();
@@ -149,7 +149,7 @@ async fn every_invalid_body_has_its_code_and_its_id() {
 
 #[tokio::test]
 async fn an_id_is_returned_unchanged() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     for id in
         [json!(0), json!(-1), json!(1.5), json!(u64::MAX), json!(""), json!("ü\""), Value::Null]
     {
@@ -162,7 +162,7 @@ async fn an_id_is_returned_unchanged() {
 
 #[tokio::test]
 async fn invalid_utf_8_is_malformed() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     let valid_body = json_rpc_call("message/send", &message("MARK"));
     let (before, after) = valid_body.split_once("MARK").unwrap();
     for bytes in [&b"\xff\xfe"[..], b"\xc3\x28", b"\xed\xa0\x80", b"\x00"] {
@@ -176,7 +176,7 @@ async fn invalid_utf_8_is_malformed() {
 
 #[tokio::test]
 async fn wrong_paths_methods_and_media_types_have_their_status() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     let valid_body = json_rpc_call("message/send", &message("x"));
     for (line, media_type, status, code) in [
         ("GET /", JSON, 404, "path-unknown"),
@@ -231,13 +231,14 @@ async fn wrong_paths_methods_and_media_types_have_their_status() {
             service.request(&format!("POST {ECHO_PATH}"), &headers, valid_body.as_bytes()).await;
         assert_eq!(answer.json()["result"]["kind"], "task", "{media_type}");
     }
-    let unknown = service.refused("nobody", "message/send", message("x")).await;
+    let unknown = service.expect_refusal("nobody", "message/send", message("x")).await;
     assert_eq!(unknown, (-32053, "agent-unknown".to_owned()));
 }
 
 #[tokio::test]
 async fn a_too_large_body_is_refused_with_and_without_a_length() {
-    let setup = Setup::server("max_body_bytes = 2048", &fake("echo", "echo", ""));
+    let setup =
+        Setup::with_server_settings("max_body_bytes = 2048", &fake_agent("echo", "echo", ""));
     let service = setup.start().await;
     let answer =
         service.post(ECHO_PATH, &json_rpc_call("message/send", &message(&"x".repeat(2048)))).await;
@@ -249,7 +250,7 @@ async fn a_too_large_body_is_refused_with_and_without_a_length() {
          Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}{chunk}0\r\n\r\n",
         service.token
     );
-    let answer = service.raw(head.as_bytes()).await;
+    let answer = service.send_raw(head.as_bytes()).await;
     assert!(answer.starts_with(b"HTTP/1.1 413 "), "{}", String::from_utf8_lossy(&answer));
     assert_eq!(service.send("echo", "small").await["status"]["state"], "completed");
 }

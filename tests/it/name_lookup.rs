@@ -4,12 +4,12 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::id;
-use crate::harness::{Service, Setup, fake};
+use crate::harness::{Service, Setup, fake_agent};
 
 fn agents() -> String {
     let fails = "[agents.fails]\ncommand = 'sh'\n\
         args = ['-c', 'for n in 1 2 3 4 5 6 7; do echo \"line $n\" >&2; done; exit 3']\n";
-    [fake("echo", "echo", ""), fails.to_owned()].concat()
+    [fake_agent("echo", "echo", ""), fails.to_owned()].concat()
 }
 
 #[tokio::test]
@@ -22,7 +22,7 @@ async fn a_failed_command_shows_exit_code_and_last_lines() {
     ] {
         let output = service.command(words, "").await;
         let stderr = &output.stderr;
-        assert_eq!(output.code, Some(5), "{output:?}");
+        assert_eq!(output.exit_code, Some(5), "{output:?}");
         for line in ["agent-exit", "\n  exit code: 3", "\n  standard error: line 7", "line 3"] {
             assert!(stderr.contains(line), "{words:?} lacks {line}: {stderr}");
         }
@@ -30,18 +30,18 @@ async fn a_failed_command_shows_exit_code_and_last_lines() {
         let id = stderr.split("more: algonius tasks show ").nth(1).unwrap().trim();
         let task_output = service.command(&["tasks", "show", id], "").await;
         assert!(
-            task_output.code == Some(0) && task_output.stdout.contains("line 1"),
+            task_output.exit_code == Some(0) && task_output.stdout.contains("line 1"),
             "{task_output:?}"
         );
     }
 }
 
 /// The end of an id, from this character on.
-fn end(id: &str, from: usize) -> &str {
+fn id_suffix(id: &str, from: usize) -> &str {
     id.get(from..).unwrap()
 }
 
-fn beginning(id: &str, to: usize) -> &str {
+fn id_prefix(id: &str, to: usize) -> &str {
     id.get(..to).unwrap()
 }
 
@@ -51,31 +51,36 @@ async fn a_task_is_found_by_the_start_or_end_of_its_id() {
     let (one, two) =
         (id(&service.send("echo", "one").await), id(&service.send("echo", "two").await));
     let (simple, upper) = (one.replace('-', ""), one.to_uppercase());
-    for part in
-        [&one, end(&one, 28), end(&one, 24), beginning(&one, 35), end(&simple, 22), end(&upper, 28)]
-    {
+    for part in [
+        &one,
+        id_suffix(&one, 28),
+        id_suffix(&one, 24),
+        id_prefix(&one, 35),
+        id_suffix(&simple, 22),
+        id_suffix(&upper, 28),
+    ] {
         let output = service.command(&["tasks", "show", part], "").await;
         assert!(output.stdout.starts_with(&format!("task     {one}\n")), "{part}: {output:?}");
     }
-    let watched = service.command(&["tasks", "watch", end(&two, 28)], "").await;
-    assert_eq!((watched.code, watched.stdout.as_str()), (Some(0), "two"));
+    let watch_output = service.command(&["tasks", "watch", id_suffix(&two, 28)], "").await;
+    assert_eq!((watch_output.exit_code, watch_output.stdout.as_str()), (Some(0), "two"));
     // Ids of the same moment have the same start.
-    let both = service.command(&["tasks", "show", beginning(&one, 6)], "").await;
-    assert_eq!(both.code, Some(4), "{both:?}");
+    let ambiguous_output = service.command(&["tasks", "show", id_prefix(&one, 6)], "").await;
+    assert_eq!(ambiguous_output.exit_code, Some(4), "{ambiguous_output:?}");
     for line in [&one, &two, "one", "two"] {
-        assert!(both.stderr.contains(line), "{line}: {both:?}");
+        assert!(ambiguous_output.stderr.contains(line), "{line}: {ambiguous_output:?}");
     }
     for unknown_id in ["abc", "ffffffff", "nonsense", "../status", "%"] {
         let output = service.command(&["tasks", "show", unknown_id], "").await;
         assert!(
-            output.code == Some(3) && output.stderr.contains("execution-unknown"),
+            output.exit_code == Some(3) && output.stderr.contains("execution-unknown"),
             "{output:?}"
         );
     }
-    let deleted = service.command(&["tasks", "delete", end(&one, 28)], "").await;
-    assert_ne!(deleted.code, Some(0), "a part of an id removed a task");
+    let delete_output = service.command(&["tasks", "delete", id_suffix(&one, 28)], "").await;
+    assert_ne!(delete_output.exit_code, Some(0), "a part of an id removed a task");
     let refused = service.get("/api/v1/executions?id=xyz1").await;
-    assert_eq!((refused.status, refused.code().as_str()), (400, "invalid-params"));
+    assert_eq!((refused.status, refused.error_code().as_str()), (400, "invalid-params"));
 }
 
 #[tokio::test]
@@ -84,11 +89,11 @@ async fn a_partial_id_finds_no_task_of_others() {
     let token = |name: &str| format!("{name}-{}", "x".repeat(40));
     let setup = Setup::new(&[agents(), tokens.to_owned()].concat());
     let service = setup.env("ANN", &token("ann")).env("BOB", &token("bob")).start().await;
-    let task = id(&service.with(&token("ann")).send("echo", "hers").await);
-    let path = format!("/api/v1/executions?summary=true&id={}", end(&task, 24));
-    let ann_list = service.with(&token("ann")).get(&path).await.json();
+    let task = id(&service.with_token(&token("ann")).send("echo", "hers").await);
+    let path = format!("/api/v1/executions?summary=true&id={}", id_suffix(&task, 24));
+    let ann_list = service.with_token(&token("ann")).get(&path).await.json();
     assert_eq!(ann_list["executions"][0]["summary"], json!({"caller": "ann", "request": "hers"}));
-    let bob_list = service.with(&token("bob")).get(&path).await.json();
+    let bob_list = service.with_token(&token("bob")).get(&path).await.json();
     assert_eq!(bob_list["executions"], json!([]));
 }
 
@@ -132,7 +137,7 @@ async fn an_unknown_name_suggests_the_nearest() {
     ] {
         let output = service.command(words, "").await;
         assert!(output.stderr.contains(suggestion), "{words:?}: {output:?}");
-        assert_eq!(output.code, Some(code), "{words:?}: {output:?}");
+        assert_eq!(output.exit_code, Some(code), "{words:?}: {output:?}");
     }
     let far = service.command(&["send", "zzzzzzzz", "x"], "").await;
     assert!(!far.stderr.contains("did you mean"), "{far:?}");
@@ -141,12 +146,12 @@ async fn an_unknown_name_suggests_the_nearest() {
 #[tokio::test]
 async fn check_with_json_prints_a_list_of_diagnostics() {
     let text = "[server]\nlistn = 'x'\n[agents.one]\ncommand = 'no-such-program'\n[agents.two]\nname = 'x'\n";
-    let setup = Setup::bare(text);
-    let file = setup.write().display().to_string();
+    let setup = Setup::from_config_text(text);
+    let file = setup.write_config().display().to_string();
     let output = setup.run(&["check", "--json", &file], "").await;
     let report: Value = serde_json::from_str(&output.stdout).unwrap();
     let list = report["diagnostics"].as_array().unwrap();
-    let seen: Vec<_> = list
+    let diagnostics: Vec<_> = list
         .iter()
         .map(|it| {
             [&it["severity"], &it["code"], &it["line"], &it["column"], &it["key"]].map(Value::clone)
@@ -157,28 +162,31 @@ async fn check_with_json_prints_a_list_of_diagnostics() {
         json!(["warning", "program-missing", 4, 11, "agents.one.command"]),
         json!(["error", "missing-key", 5, 1, "agents.two.command"]),
     ];
-    assert_eq!(seen.iter().map(|it| json!(it)).collect::<Vec<_>>(), expected, "{report}");
-    assert_eq!((output.code, list[0]["hint"].as_str()), (Some(4), Some("did you mean `listen`?")));
+    assert_eq!(diagnostics.iter().map(|it| json!(it)).collect::<Vec<_>>(), expected, "{report}");
+    assert_eq!(
+        (output.exit_code, list[0]["hint"].as_str()),
+        (Some(4), Some("did you mean `listen`?"))
+    );
     assert!(
         list.iter().all(|it| it["file"] == json!(file) && it["message"].is_string()),
         "{report}"
     );
-    let broken = Setup::bare("[agents.one\n");
-    let file = broken.write().display().to_string();
-    let report = broken.run(&["check", "--json", &file], "").await.stdout;
+    let broken_setup = Setup::from_config_text("[agents.one\n");
+    let file = broken_setup.write_config().display().to_string();
+    let report = broken_setup.run(&["check", "--json", &file], "").await.stdout;
     assert_eq!(serde_json::from_str::<Value>(&report).unwrap()["diagnostics"][0]["code"], "syntax");
-    let absent = broken.run(&["check", "--json", "/nowhere/x.toml"], "").await.stdout;
+    let absent = broken_setup.run(&["check", "--json", "/nowhere/x.toml"], "").await.stdout;
     assert_eq!(
         serde_json::from_str::<Value>(&absent).unwrap()["diagnostics"][0]["code"],
         "file-unreadable"
     );
     let setup = Setup::new("[agents.one]\ncommand = 'no-such-program'\n");
-    let file = setup.write().display().to_string();
+    let file = setup.write_config().display().to_string();
     let strict = setup.run(&["check", "--json", "--strict", &file], "").await;
     let report: Value = serde_json::from_str(&strict.stdout).unwrap();
     let first = &report["diagnostics"][0];
     assert_eq!(
-        (strict.code, &first["severity"], &first["code"]),
+        (strict.exit_code, &first["severity"], &first["code"]),
         (Some(4), &json!("error"), &json!("program-missing"))
     );
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, id, outcome};
-use crate::harness::{Service, ServiceClient, fake, message};
+use crate::harness::client::{completed_with, id, outcome};
+use crate::harness::{Service, ServiceClient, fake_agent, message};
 
 /// One byte at a time, so that each border lies within a character once; and events that are no
 /// text in ways of their own: half of a pair, a byte that is no UTF-8, a control character.
@@ -26,12 +26,12 @@ output = "events"
 /// What the noisy agent printed: escapes and control characters as they are, the rest replaced.
 const NOISE: &str = "\u{1b}[31mred\u{1b}[0m \u{fffd}\u{fffd} bell\u{7} zero\u{0} half \u{fffd}";
 
-async fn service() -> Service {
-    Service::start(&[AGENTS, &fake("noisy", "noisy", "")].concat()).await
+async fn start_service() -> Service {
+    Service::start(&[AGENTS, &fake_agent("noisy", "noisy", "")].concat()).await
 }
 
 /// The texts that a stream over JSON-RPC shows, put together.
-async fn streamed(client: &ServiceClient, agent: &str) -> String {
+async fn streamed_text(client: &ServiceClient, agent: &str) -> String {
     let body = client.call(agent, "message/stream", &message("go")).await.body;
     let events = body.lines().filter_map(|line| line.strip_prefix("data: "));
     let events: Vec<Value> = events.map(|event| serde_json::from_str(event).unwrap()).collect();
@@ -42,7 +42,7 @@ async fn streamed(client: &ServiceClient, agent: &str) -> String {
 }
 
 /// The answer over HTTP+JSON.
-async fn rest(client: &ServiceClient, agent: &str) -> String {
+async fn rest_answer(client: &ServiceClient, agent: &str) -> String {
     let parts = json!([{"text": "go"}]);
     let id = uuid::Uuid::new_v4().to_string();
     let body = json!({"message": {"messageId": id, "role": "ROLE_USER", "parts": parts}});
@@ -63,22 +63,22 @@ fn outcome_of(task: &Value) -> String {
 
 #[tokio::test]
 async fn invalid_utf_8_is_shown_as_text_over_http() {
-    let service = service().await;
+    let service = start_service().await;
     for (agent, expected) in
         [("noisy", NOISE), ("slow", "é€😀"), ("teller", "a 😀, \u{0} and \u{1b}[1m")]
     {
         let task = service.send(agent, "go").await;
-        assert_eq!(outcome(&task), completed(expected), "{agent}");
-        let found = service.task(agent, &id(&task)).await;
-        assert_eq!(outcome(&found), completed(expected), "{agent}");
-        assert_eq!(streamed(&service, agent).await, expected, "{agent}");
-        assert_eq!(rest(&service, agent).await, expected, "{agent}");
+        assert_eq!(outcome(&task), completed_with(expected), "{agent}");
+        let stored_task = service.task(agent, &id(&task)).await;
+        assert_eq!(outcome(&stored_task), completed_with(expected), "{agent}");
+        assert_eq!(streamed_text(&service, agent).await, expected, "{agent}");
+        assert_eq!(rest_answer(&service, agent).await, expected, "{agent}");
     }
 }
 
 #[tokio::test]
 async fn the_record_shows_replaced_bytes_and_warns_of_them() {
-    let service = service().await;
+    let service = start_service().await;
     let noisy = service.send("noisy", "go").await;
     let record = service.execution(&id(&noisy)).await;
     let errors = "\u{1b}]0;title\u{7} warning \u{fffd}(\n";

@@ -5,7 +5,7 @@ use std::fs;
 use nix::unistd::Pid;
 
 use crate::harness::client::outcome;
-use crate::harness::{Service, fake};
+use crate::harness::{Service, fake_agent};
 
 /// As a program with line ends, as one without, and on standard error.
 fn agents() -> String {
@@ -19,11 +19,11 @@ command = "sh"
 args = ["-c", "FAKE flood 200000000 >&2; printf done"]
 max_output_bytes = 1_000_000
 "#;
-    [&fake("lines", "flood 200000000", ""), config].concat()
+    [&fake_agent("lines", "flood 200000000", ""), config].concat()
 }
 
 /// The most memory that the service had so far, in bytes.
-fn peak(service: &Service) -> u64 {
+fn peak_memory_bytes(service: &Service) -> u64 {
     let pid = Pid::from_raw(service.pid());
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -34,7 +34,7 @@ fn peak(service: &Service) -> u64 {
 async fn a_flood_of_200_megabytes_keeps_its_ends_and_little_memory() {
     let service = Service::start(&agents()).await;
     let limits = [("lines", 10 << 20), ("words", 1_000_000), ("errors", 1_000_000)];
-    let before = peak(&service);
+    let initial_bytes = peak_memory_bytes(&service);
     for (agent, limit) in limits {
         let (state, answer) = outcome(&service.send(agent, "").await);
         assert_eq!(state, "completed", "{agent}");
@@ -45,12 +45,12 @@ async fn a_flood_of_200_megabytes_keeps_its_ends_and_little_memory() {
         let (head, tail) = answer.split_once("\n[... ").unwrap();
         let (dropped, tail) = tail.split_once(" bytes were dropped ...]\n").unwrap();
         let dropped: usize = dropped.parse().unwrap();
-        let end = if agent == "words" { "\nthe end\n" } else { "xxx" };
-        assert!(tail.ends_with(end), "{agent}");
+        let expected_end = if agent == "words" { "\nthe end\n" } else { "xxx" };
+        assert!(tail.ends_with(expected_end), "{agent}");
         let printed_bytes = 200_000_000 + if agent == "words" { "\nthe end\n".len() } else { 0 };
         assert_eq!(head.len() + dropped + tail.len(), printed_bytes, "{agent}");
         assert!(head.len() + tail.len() <= limit && head.len() > limit / 2, "{agent}");
     }
-    let growth = peak(&service) - before;
+    let growth = peak_memory_bytes(&service) - initial_bytes;
     assert!(growth < 100 << 20, "{} MB more", growth >> 20);
 }

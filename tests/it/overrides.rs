@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, failed, id, outcome, state};
-use crate::harness::{Service, Setup, fake, message};
+use crate::harness::client::{completed_with, failed_with, id, outcome, state};
+use crate::harness::{Service, Setup, fake_agent, message};
 
 const EXTENSION: &str = "https://algonius.dev/a2a/ext/overrides/v1";
 
@@ -26,8 +26,8 @@ working_dirs = ["HERE/repos"]
 env = ["BRANCH"]
 "#;
 
-async fn start() -> Service {
-    let setup = Setup::new(&format!("{AGENT}{}", fake("echo", "echo", "")));
+async fn start_service() -> Service {
+    let setup = Setup::new(&format!("{AGENT}{}", fake_agent("echo", "echo", "")));
     for folder in ["repos/a", "elsewhere"] {
         fs::create_dir_all(setup.test_folder().join(folder)).unwrap();
     }
@@ -54,12 +54,12 @@ fn path_as_written(service: &Service, name: &str) -> String {
 
 #[tokio::test]
 async fn a_caller_may_choose_allowed_folders_and_variables() {
-    let service = start().await;
+    let service = start_service().await;
     let (folder, real) =
         (path_as_written(&service, "repos/in"), canonical_path(&service, "repos/a"));
     let choice = json!({"workingDirectory": folder, "environment": {"BRANCH": "next"}});
     let task = service.rpc("placed", "message/send", &message_with_override("go", choice)).await;
-    assert_eq!(outcome(&task), completed(&format!("{real} next")));
+    assert_eq!(outcome(&task), completed_with(&format!("{real} next")));
     let detail = service.execution(&id(&task)).await;
     assert_eq!(detail["workingDirectory"], folder);
     assert_eq!(detail["environment"], json!({"BRANCH": "next"}));
@@ -72,7 +72,7 @@ async fn a_caller_may_choose_allowed_folders_and_variables() {
 
 #[tokio::test]
 async fn forbidden_overrides_are_refused_and_outside_links_fail() {
-    let service = start().await;
+    let service = start_service().await;
     let directory_choice =
         |name: &str| json!({"workingDirectory": path_as_written(&service, name)});
     for (choice, code) in [
@@ -87,12 +87,19 @@ async fn forbidden_overrides_are_refused_and_outside_links_fail() {
         (json!({"workDir": "/"}), "invalid-params"),
         (json!([]), "invalid-params"),
     ] {
-        let refused =
-            service.refused("placed", "message/send", message_with_override("go", choice.clone()));
+        let refused = service.expect_refusal(
+            "placed",
+            "message/send",
+            message_with_override("go", choice.clone()),
+        );
         assert_eq!(refused.await, (-32602, code.to_owned()), "{choice}");
     }
     let refused = service
-        .refused("echo", "message/send", message_with_override("go", directory_choice("repos/a")))
+        .expect_refusal(
+            "echo",
+            "message/send",
+            message_with_override("go", directory_choice("repos/a")),
+        )
         .await;
     assert_eq!(refused.1, "override-refused");
     assert_eq!(service.get("/api/v1/executions").await.json()["executions"], json!([]));
@@ -100,7 +107,7 @@ async fn forbidden_overrides_are_refused_and_outside_links_fail() {
     for name in ["repos/out", "repos/none"] {
         let choice = message_with_override("go", directory_choice(name));
         let task = service.rpc("placed", "message/send", &choice).await;
-        assert_eq!(outcome(&task), failed("override-refused"), "{name}");
+        assert_eq!(outcome(&task), failed_with("override-refused"), "{name}");
         let status_message = task["status"]["message"].to_string();
         assert!(!status_message.contains(&canonical_path(&service, "")), "{status_message}");
     }
@@ -108,14 +115,14 @@ async fn forbidden_overrides_are_refused_and_outside_links_fail() {
 
 #[tokio::test]
 async fn an_answer_keeps_the_overrides_of_its_task() {
-    let mut service = start().await;
+    let mut service = start_service().await;
     let folder = path_as_written(&service, "repos/a");
     let choice = json!({"workingDirectory": folder, "environment": {"BRANCH": "next"}});
     let task =
         service.rpc("placed", "message/send", &message_with_override("ask", choice.clone())).await;
     assert_eq!(state(&task), "input-required");
     service.sigterm();
-    assert!(service.exit().await.success());
+    assert!(service.wait_for_exit().await.success());
     service.restart().await;
     let answer = |text: &str, params: Value| {
         let mut params = params;
@@ -124,15 +131,16 @@ async fn an_answer_keeps_the_overrides_of_its_task() {
         params
     };
     let next_answer = answer("again", message("ask"));
-    let updated = service.rpc("placed", "message/send", &next_answer).await;
-    assert_eq!((id(&updated), state(&updated)), (id(&task), "input-required".to_owned()));
+    let updated_task = service.rpc("placed", "message/send", &next_answer).await;
+    assert_eq!((id(&updated_task), state(&updated_task)), (id(&task), "input-required".to_owned()));
     let override_params = message_with_override("ask", json!({"environment": {"BRANCH": "third"}}));
-    let updated = service.rpc("placed", "message/send", &answer("anew", override_params)).await;
-    assert_eq!(state(&updated), "input-required");
+    let updated_task =
+        service.rpc("placed", "message/send", &answer("anew", override_params)).await;
+    assert_eq!(state(&updated_task), "input-required");
     let finished = service.rpc("placed", "message/send", &answer("last", message("go"))).await;
     assert_eq!(
         outcome(&finished),
-        completed(&format!("{} third", canonical_path(&service, "repos/a")))
+        completed_with(&format!("{} third", canonical_path(&service, "repos/a")))
     );
 
     // The same answer again is the same one; with another choice it is another message.
@@ -140,13 +148,13 @@ async fn an_answer_keeps_the_overrides_of_its_task() {
     assert_eq!(id(&duplicate), id(&task));
     let other =
         answer("last", message_with_override("go", json!({"environment": {"BRANCH": "x"}})));
-    let refused = service.refused("placed", "message/send", other).await;
+    let refused = service.expect_refusal("placed", "message/send", other).await;
     assert_eq!(refused.1, "message-reused");
 }
 
 #[tokio::test]
 async fn the_command_line_sets_overrides() {
-    let service = start().await;
+    let service = start_service().await;
     let folder = path_as_written(&service, "repos/a");
     let arguments = ["send", "placed", "go", "--working-dir", &folder, "--env", "BRANCH=next"];
     let output = service.command(&arguments, "").await;

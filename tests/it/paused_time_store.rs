@@ -119,8 +119,12 @@ impl Ledger for PausedTimeStore {
         with_paused_time(Ledger::spent_by_all(&*self.0, days)).await
     }
 
-    async fn seed(&self, tokens: Vec<TokenSeed>, at: DateTime<Utc>) -> Result<(), LedgerError> {
-        with_paused_time(Ledger::seed(&*self.0, tokens, at)).await
+    async fn replace_seeded_tokens(
+        &self,
+        tokens: Vec<TokenSeed>,
+        at: DateTime<Utc>,
+    ) -> Result<(), LedgerError> {
+        with_paused_time(Ledger::replace_seeded_tokens(&*self.0, tokens, at)).await
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
@@ -153,32 +157,36 @@ impl ScheduleStore for PausedTimeStore {
         with_paused_time(ScheduleStore::settle(&*self.0, settled)).await
     }
 
-    async fn end(
+    async fn record_end(
         &self,
         schedule: &ScheduleId,
         planned: DateTime<Utc>,
         ending: OccurrenceEnding,
     ) -> Result<(), LedgerError> {
-        with_paused_time(ScheduleStore::end(&*self.0, schedule, planned, ending)).await
+        with_paused_time(ScheduleStore::record_end(&*self.0, schedule, planned, ending)).await
     }
 
-    async fn open(&self) -> Result<Vec<Occurrence>, LedgerError> {
-        with_paused_time(ScheduleStore::open(&*self.0)).await
+    async fn open_occurrences(&self) -> Result<Vec<Occurrence>, LedgerError> {
+        with_paused_time(ScheduleStore::open_occurrences(&*self.0)).await
     }
 
     async fn occurrences(&self, query: OccurrenceQuery) -> Result<Vec<Occurrence>, LedgerError> {
         with_paused_time(ScheduleStore::occurrences(&*self.0, query)).await
     }
 
-    async fn tally(
+    async fn occurrences_since(
         &self,
         schedule: &ScheduleId,
         since: DateTime<Utc>,
     ) -> Result<Vec<Occurrence>, LedgerError> {
-        with_paused_time(ScheduleStore::tally(&*self.0, schedule, since)).await
+        with_paused_time(ScheduleStore::occurrences_since(&*self.0, schedule, since)).await
     }
 
-    async fn forget(&self, before: DateTime<Utc>, limit: u32) -> Result<u64, LedgerError> {
-        with_paused_time(ScheduleStore::forget(&*self.0, before, limit)).await
+    async fn remove_occurrences(
+        &self,
+        before: DateTime<Utc>,
+        limit: u32,
+    ) -> Result<u64, LedgerError> {
+        with_paused_time(ScheduleStore::remove_occurrences(&*self.0, before, limit)).await
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, failed, id, outcome, state};
+use crate::harness::client::{completed_with, failed_with, id, outcome, state};
 use crate::harness::processes::{is_alive, kill9, processes_with_env};
 use crate::harness::{Service, ServiceClient, json_rpc_call, message, poll_until};
 
@@ -14,17 +14,17 @@ fn session_agent(part: &str, settings: &str, turn: &str) -> String {
     )
 }
 
-const LINES: &str = "[agents.kept.turn]\nend_line = 'END'\ninterrupt = \"STOP\\n\"";
+const LINE_PROTOCOL: &str = "[agents.kept.turn]\nend_line = 'END'\ninterrupt = \"STOP\\n\"";
 
-const JSON: &str = "output = 'events'\n[agents.kept.turn]\nend_json = { type = 'result' }\n\
+const JSON_PROTOCOL: &str = "output = 'events'\n[agents.kept.turn]\nend_json = { type = 'result' }\n\
     message = { type = 'user', message = { role = 'user', content = '{{ input }}' } }";
 
-const RPC: &str = "input = 'json-rpc'\noutput = 'json-rpc'\n[agents.kept.json_rpc]\n\
+const JSON_RPC_PROTOCOL: &str = "input = 'json-rpc'\noutput = 'json-rpc'\n[agents.kept.json_rpc]\n\
     initialize = { method = 'initialize' }\nmethod = 'ask'\nparams = { text = '{{ input }}' }\n\
     result = '/answer'\ncancel = { method = 'cancel' }";
 
-fn lines(settings: &str) -> String {
-    session_agent("'turns'", settings, LINES)
+fn line_agents(settings: &str) -> String {
+    session_agent("'turns'", settings, LINE_PROTOCOL)
 }
 
 fn message_in_context(context: &str, text: &str) -> Value {
@@ -38,12 +38,12 @@ async fn send_in_context(client: &ServiceClient, context: &str, text: &str) -> (
 }
 
 /// The process that answers in a conversation.
-async fn pid(client: &ServiceClient, context: &str) -> i32 {
+async fn request_pid(client: &ServiceClient, context: &str) -> i32 {
     let (_, text) = send_in_context(client, context, "pid").await;
     text.trim().parse().unwrap_or_else(|_| panic!("no process: {text}"))
 }
 
-async fn stream(client: &ServiceClient, context: &str, text: &str) -> String {
+async fn stream_answer(client: &ServiceClient, context: &str, text: &str) -> String {
     let body = json_rpc_call("message/stream", &message_in_context(context, text));
     client.post("/agents/kept/v1", &body).await.body
 }
@@ -63,25 +63,25 @@ async fn wait_for_exit(pid: i32) {
 #[tokio::test]
 async fn each_conversation_has_one_process_of_its_own() {
     for agent in [
-        lines(""),
-        session_agent("'turns', '--json'", "", JSON),
-        session_agent("'rpc', '--init'", "", RPC),
+        line_agents(""),
+        session_agent("'turns', '--json'", "", JSON_PROTOCOL),
+        session_agent("'rpc', '--init'", "", JSON_RPC_PROTOCOL),
     ] {
         let service = Service::start(&agent).await;
         let line = |text: &str| {
-            completed(&if agent.contains("end_line") {
+            completed_with(&if agent.contains("end_line") {
                 format!("{text}\n")
             } else {
                 text.to_owned()
             })
         };
         assert_eq!(send_in_context(&service, "c", "one").await, line("one"));
-        let first = pid(&service, "c").await;
+        let first_pid = request_pid(&service, "c").await;
         assert_eq!(send_in_context(&service, "c", "two").await, line("one two"));
         assert_eq!(send_in_context(&service, "d", "tea").await, line("tea"));
-        assert_eq!(pid(&service, "c").await, first);
-        assert_ne!(pid(&service, "d").await, first);
-        let stream_text = stream(&service, "c", "three").await;
+        assert_eq!(request_pid(&service, "c").await, first_pid);
+        assert_ne!(request_pid(&service, "d").await, first_pid);
+        let stream_text = stream_answer(&service, "c", "three").await;
         assert!(
             stream_text.contains("one two three") && !stream_text.contains("continuity"),
             "{stream_text}"
@@ -91,85 +91,85 @@ async fn each_conversation_has_one_process_of_its_own() {
 
 #[tokio::test]
 async fn pooled_processes_are_shown_and_end_with_the_service() {
-    let mut service = Service::start(&lines("")).await;
-    let first = pid(&service, "c").await;
+    let mut service = Service::start(&line_agents("")).await;
+    let first_pid = request_pid(&service, "c").await;
     let processes = poll_until("what it takes", async || {
-        let processes = service.agent("kept").await["pooledProcesses"].clone();
+        let processes = service.agent_status("kept").await["pooledProcesses"].clone();
         (!processes[0]["usage"].is_null()).then_some(processes)
     })
     .await;
-    assert_eq!((&processes[0]["pid"], &processes[0]["busy"]), (&json!(first), &json!(false)));
+    assert_eq!((&processes[0]["pid"], &processes[0]["busy"]), (&json!(first_pid), &json!(false)));
     assert!(
         processes[0]["usage"]["memoryBytes"].as_u64().is_some_and(|bytes| bytes > 0),
         "{processes}"
     );
     service.sigterm();
-    assert!(service.exit().await.success());
+    assert!(service.wait_for_exit().await.success());
     assert!(session_processes(&service, "kept").is_empty(), "something outlived the drain");
     service.restart().await;
-    let second = pid(&service, "c").await;
-    assert_ne!(first, second);
+    let second_pid = request_pid(&service, "c").await;
+    assert_ne!(first_pid, second_pid);
     service.kill9().await;
-    wait_for_exit(second).await;
+    wait_for_exit(second_pid).await;
     service.restart().await;
-    let stream_text = stream(&service, "c", "hello").await;
+    let stream_text = stream_answer(&service, "c", "hello").await;
     assert!(
         stream_text.contains(r#""continuity":"lost""#) && stream_text.contains("hello"),
         "{stream_text}"
     );
-    let stream_text = stream(&service, "c", "again").await;
+    let stream_text = stream_answer(&service, "c", "again").await;
     assert!(!stream_text.contains("continuity"), "{stream_text}");
 }
 
 #[tokio::test]
 async fn idle_processes_end_by_timeout_or_least_recent_use() {
-    let service = Service::start(&lines("session_timeout = 0.2")).await;
-    wait_for_exit(pid(&service, "c").await).await;
+    let service = Service::start(&line_agents("session_timeout = 0.2")).await;
+    wait_for_exit(request_pid(&service, "c").await).await;
     poll_until("an empty pool", async || {
-        service.agent("kept").await["pooledProcesses"].is_null().then_some(())
+        service.agent_status("kept").await["pooledProcesses"].is_null().then_some(())
     })
     .await;
-    let stream_text = stream(&service, "c", "hello").await;
+    let stream_text = stream_answer(&service, "c", "hello").await;
     assert!(stream_text.contains(r#""continuity":"lost""#), "{stream_text}");
 
-    let service = Service::start(&lines("max_sessions = 2")).await;
-    let (a, b) = (pid(&service, "a").await, pid(&service, "b").await);
-    assert_eq!(pid(&service, "a").await, a);
-    let c = pid(&service, "c").await;
-    assert!(!is_alive(b) && is_alive(a) && is_alive(c), "{a} {b} {c}");
+    let service = Service::start(&line_agents("max_sessions = 2")).await;
+    let (pid_a, pid_b) = (request_pid(&service, "a").await, request_pid(&service, "b").await);
+    assert_eq!(request_pid(&service, "a").await, pid_a);
+    let pid_c = request_pid(&service, "c").await;
+    assert!(!is_alive(pid_b) && is_alive(pid_a) && is_alive(pid_c), "{pid_a} {pid_b} {pid_c}");
     assert_eq!(session_processes(&service, "kept").len(), 2);
 }
 
 #[tokio::test]
 async fn a_process_death_loses_context_or_fails_the_running_turn() {
-    let service = Service::start(&lines("")).await;
-    let first = pid(&service, "c").await;
-    kill9(first);
+    let service = Service::start(&line_agents("")).await;
+    let first_pid = request_pid(&service, "c").await;
+    kill9(first_pid);
     poll_until("an empty pool", async || {
-        service.agent("kept").await["pooledProcesses"].is_null().then_some(())
+        service.agent_status("kept").await["pooledProcesses"].is_null().then_some(())
     })
     .await;
-    let stream_text = stream(&service, "c", "two").await;
+    let stream_text = stream_answer(&service, "c", "two").await;
     assert!(
         stream_text.contains(r#""continuity":"lost""#) && stream_text.contains("two"),
         "{stream_text}"
     );
     for (text, code) in [("exit 3", "agent-exit"), ("exit 0", "answer-missing")] {
-        assert_eq!(send_in_context(&service, "c", text).await, failed(code), "{text}");
-        let stream_text = stream(&service, "c", "again").await;
+        assert_eq!(send_in_context(&service, "c", text).await, failed_with(code), "{text}");
+        let stream_text = stream_answer(&service, "c", "again").await;
         assert!(
             stream_text.contains(r#""continuity":"lost""#) && stream_text.contains("again"),
             "{stream_text}"
         );
     }
     let id = id(&service.submit("kept", message_in_context("c", "hang")).await);
-    let busy = poll_until("it hangs", async || {
-        let processes = service.agent("kept").await["pooledProcesses"].clone();
+    let busy_processes = poll_until("it hangs", async || {
+        let processes = service.agent_status("kept").await["pooledProcesses"].clone();
         (processes[0]["busy"] == true).then_some(processes)
     })
     .await;
-    kill9(i32::try_from(busy[0]["pid"].as_i64().unwrap()).unwrap());
-    assert_eq!(outcome(&service.wait_for_end("kept", &id).await), failed("agent-killed"));
+    kill9(i32::try_from(busy_processes[0]["pid"].as_i64().unwrap()).unwrap());
+    assert_eq!(outcome(&service.wait_for_end("kept", &id).await), failed_with("agent-killed"));
 }
 
 /// Begins a message that is not answered, and calls it off.
@@ -186,46 +186,46 @@ async fn send_and_cancel(service: &Service) {
 #[tokio::test]
 async fn cancelling_a_turn_interrupts_it_and_keeps_the_process() {
     for (agent, process_survives) in [
-        (lines(""), true),
-        (session_agent("'rpc', '--init'", "", RPC), true),
-        (lines("").replace("interrupt = \"STOP\\n\"", ""), false),
+        (line_agents(""), true),
+        (session_agent("'rpc', '--init'", "", JSON_RPC_PROTOCOL), true),
+        (line_agents("").replace("interrupt = \"STOP\\n\"", ""), false),
     ] {
         let service = Service::start(&agent).await;
-        let first = pid(&service, "c").await;
+        let first_pid = request_pid(&service, "c").await;
         send_and_cancel(&service).await;
         if !process_survives {
-            wait_for_exit(first).await;
+            wait_for_exit(first_pid).await;
         }
-        let second = pid(&service, "c").await;
-        assert_eq!(first == second, process_survives, "{agent}");
+        let second_pid = request_pid(&service, "c").await;
+        assert_eq!(first_pid == second_pid, process_survives, "{agent}");
     }
 }
 
 #[tokio::test]
 async fn turns_of_one_conversation_run_in_order_without_leaks() {
-    let service = Service::start(&lines("")).await;
-    assert_eq!(send_in_context(&service, "c", "late too late").await, completed("in time\n"));
+    let service = Service::start(&line_agents("")).await;
+    assert_eq!(send_in_context(&service, "c", "late too late").await, completed_with("in time\n"));
     let hanging = id(&service.submit("kept", message_in_context("c", "hang")).await);
-    let next = id(&service.submit("kept", message_in_context("c", "next")).await);
+    let next_task = id(&service.submit("kept", message_in_context("c", "next")).await);
     poll_until("its place", async || {
-        let execution = service.execution(&next).await.to_string();
+        let execution = service.execution(&next_task).await.to_string();
         execution.contains("conversation-busy").then_some(())
     })
     .await;
     service.cancel("kept", &hanging).await;
-    assert_eq!(outcome(&service.wait_for_end("kept", &next).await), completed("next\n"));
-    assert_eq!(send_in_context(&service, "c", "two\nlines").await, failed("input-rejected"));
-    assert_eq!(send_in_context(&service, "c", "after").await, completed("next after\n"));
+    assert_eq!(outcome(&service.wait_for_end("kept", &next_task).await), completed_with("next\n"));
+    assert_eq!(send_in_context(&service, "c", "two\nlines").await, failed_with("input-rejected"));
+    assert_eq!(send_in_context(&service, "c", "after").await, completed_with("next after\n"));
 }
 
 #[tokio::test]
 async fn a_pooled_process_over_its_memory_limit_is_ended() {
-    let service = Service::start(&lines("resources.memory_bytes = 50_000_000")).await;
-    let first = pid(&service, "c").await;
+    let service = Service::start(&line_agents("resources.memory_bytes = 50_000_000")).await;
+    let first_pid = request_pid(&service, "c").await;
     // It has answered by the next look at its memory, or has not.
     let (state, code) = send_in_context(&service, "c", "hog 200000000").await;
     assert!(state == "completed" || code == "resources-exceeded", "{state}: {code}");
-    wait_for_exit(first).await;
+    wait_for_exit(first_pid).await;
 }
 
 #[tokio::test]
@@ -234,9 +234,9 @@ async fn a_program_without_keep_alive_resumes_by_its_session() {
                     resume_args = ['--resume', '{{ session_id }}']\nregex = 'session: (\\S+)'";
     let service = Service::start(&session_agent("'chat', 'HERE/memory'", settings, "")).await;
     std::fs::create_dir(service.setup.test_folder().join("memory")).unwrap();
-    assert_eq!(send_in_context(&service, "c", "one").await, completed("one"));
+    assert_eq!(send_in_context(&service, "c", "one").await, completed_with("one"));
     assert!(session_processes(&service, "kept").is_empty());
-    assert_eq!(send_in_context(&service, "c", "two").await, completed("one two"));
+    assert_eq!(send_in_context(&service, "c", "two").await, completed_with("one two"));
 }
 
 /// Remembers in a file what was said, and says once in which: at its start.
@@ -255,28 +255,28 @@ turn = { end_line = "END" }
 #[tokio::test]
 async fn a_pooled_process_with_sessions_resumes_after_any_end() {
     let mut service = Service::start(REMEMBERS).await;
-    let first = service.rpc("kept", "message/send", &message_in_context("c", "one")).await;
-    assert_eq!(outcome(&first), completed("one \n"));
-    assert_eq!(send_in_context(&service, "c", "two").await, completed("one two \n"));
+    let first_task = service.rpc("kept", "message/send", &message_in_context("c", "one")).await;
+    assert_eq!(outcome(&first_task), completed_with("one \n"));
+    assert_eq!(send_in_context(&service, "c", "two").await, completed_with("one two \n"));
     assert_eq!(service.setup.read("log"), "start\n", "one program served both");
     // What removes an execution removes the sessions that it used last.
-    let deletion = service.command(&["tasks", "delete", &id(&first)], "").await;
-    assert_eq!(deletion.code, Some(0), "{deletion:?}");
+    let deletion = service.command(&["tasks", "delete", &id(&first_task)], "").await;
+    assert_eq!(deletion.exit_code, Some(0), "{deletion:?}");
     service.sigterm();
-    assert!(service.exit().await.success());
+    assert!(service.wait_for_exit().await.success());
     service.restart().await;
-    let stream_text = stream(&service, "c", "three").await;
+    let stream_text = stream_answer(&service, "c", "three").await;
     assert!(
         stream_text.contains("one two three") && !stream_text.contains("continuity"),
         "{stream_text}"
     );
-    let pid = service.agent("kept").await["pooledProcesses"][0]["pid"].as_i64().unwrap();
+    let pid = service.agent_status("kept").await["pooledProcesses"][0]["pid"].as_i64().unwrap();
     kill9(i32::try_from(pid).unwrap());
     poll_until("an empty pool", async || {
-        service.agent("kept").await["pooledProcesses"].is_null().then_some(())
+        service.agent_status("kept").await["pooledProcesses"].is_null().then_some(())
     })
     .await;
-    let stream_text = stream(&service, "c", "four").await;
+    let stream_text = stream_answer(&service, "c", "four").await;
     assert!(
         stream_text.contains("one two three four") && !stream_text.contains("continuity"),
         "{stream_text}"
@@ -290,9 +290,9 @@ async fn a_process_per_turn_resumes_by_its_session() {
     let service = Service::start(&agent).await;
     for (text, answer) in [("one", "one \n"), ("two", "one two \n"), ("three", "one two three \n")]
     {
-        assert_eq!(send_in_context(&service, "c", text).await, completed(answer));
+        assert_eq!(send_in_context(&service, "c", text).await, completed_with(answer));
         assert!(session_processes(&service, "kept").is_empty(), "{text}");
     }
-    assert_eq!(send_in_context(&service, "d", "tea").await, completed("tea \n"));
+    assert_eq!(send_in_context(&service, "d", "tea").await, completed_with("tea \n"));
     assert_eq!(service.setup.read("log"), "start\n".repeat(4));
 }

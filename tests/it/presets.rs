@@ -10,10 +10,10 @@ use serde_json::json;
 
 use crate::harness::client::outcome;
 use crate::harness::{Setup, poll_until};
-use preset_programs::{FAKE_PROGRAMS, KEY, RecordedCall, install_all};
+use preset_programs::{API_KEY, FAKE_PROGRAMS, RecordedCall, install_all};
 
 /// Every preset that names a program, two lines each.
-fn all() -> String {
+fn all_presets() -> String {
     FAKE_PROGRAMS
         .iter()
         .map(|fake| format!("[agents.{0}]\npreset = '{0}'\n", fake.preset))
@@ -22,25 +22,25 @@ fn all() -> String {
 
 #[tokio::test]
 async fn two_lines_configure_an_agent_of_each_known_program() {
-    let service = install_all(Setup::new(&all())).start().await;
+    let service = install_all(Setup::new(&all_presets())).start().await;
     for fake in FAKE_PROGRAMS {
         let (state, answer) = outcome(&service.send(fake.preset, "what is it?").await);
         assert_eq!(state, "completed", "{}: {answer}", fake.preset);
         assert!(answer.contains("it works"), "{}: {answer}", fake.preset);
-        let recorded = RecordedCall::read(&service.setup, fake.preset);
+        let recorded = RecordedCall::of_agent(&service.setup, fake.preset);
         let recorded_input = match fake.input {
             "args" => recorded.argv.lines().last().unwrap().to_owned(),
             "file" => recorded.file,
             _ => recorded.stdin,
         };
         assert_eq!(recorded_input, "what is it?", "{}", fake.preset);
-        assert!(recorded.env.contains(&format!("{}={KEY}", fake.key)), "{}", recorded.env);
+        assert!(recorded.env.contains(&format!("{}={API_KEY}", fake.key)), "{}", recorded.env);
         assert!(recorded.env.contains("NO_COLOR=1"), "{}", recorded.env);
         assert!(!recorded.env.contains("UNLISTED"), "{}", recorded.env);
         let mode = fs::metadata(fake.home(&service.setup)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700, "{}", fake.preset);
     }
-    assert!(!service.stderr_text().contains(KEY));
+    assert!(!service.stderr_text().contains(API_KEY));
     assert!(fs::read_dir(service.setup.test_folder().join("home")).unwrap().next().is_none());
 }
 
@@ -65,7 +65,7 @@ async fn model_and_access_become_program_arguments() {
     let text = "[agents.codex]\npreset = 'codex'\nmodel = 'large'\naccess = 'read-write'\n";
     let service = install_all(Setup::new(text)).start().await;
     assert_eq!(outcome(&service.send("codex", "x").await).0, "completed");
-    let argv = RecordedCall::read(&service.setup, "codex").argv;
+    let argv = RecordedCall::of_agent(&service.setup, "codex").argv;
     assert!(argv.ends_with("-s\nworkspace-write\n-m\nlarge\n"), "{argv}");
 }
 
@@ -76,10 +76,10 @@ async fn a_text_with_a_leading_dash_is_never_an_option() {
     let service = install_all(Setup::new(text)).start().await;
     let task = service.send("bare", "--auto").await;
     assert_eq!(outcome(&task).1, "input-rejected", "{task}");
-    let long = service.command(&["send", "bare", "-"], &"x".repeat(110_000)).await;
-    assert!(long.stderr.contains("input-too-large"), "{long:?}");
+    let long_output = service.command(&["send", "bare", "-"], &"x".repeat(110_000)).await;
+    assert!(long_output.stderr.contains("input-too-large"), "{long_output:?}");
     assert_eq!(outcome(&service.send("continue", "--auto").await).0, "completed");
-    let argv = RecordedCall::read(&service.setup, "continue").argv;
+    let argv = RecordedCall::of_agent(&service.setup, "continue").argv;
     assert!(argv.ends_with("--\n--auto\n"), "{argv}");
 }
 
@@ -135,7 +135,8 @@ async fn programs_report_their_versions_one_after_the_other() {
     let service = setup.start().await;
     for id in 0..4 {
         poll_until("a version", async || {
-            let is_known = service.agent(&format!("a{id}")).await["program"]["version"] == "1.2.3";
+            let is_known =
+                service.agent_status(&format!("a{id}")).await["program"]["version"] == "1.2.3";
             is_known.then_some(())
         })
         .await;

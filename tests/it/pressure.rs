@@ -10,10 +10,11 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::harness::client::{completed, failed, id, outcome};
+use crate::harness::client::{completed_with, failed_with, id, outcome};
 use crate::harness::disk::SmallDisk;
 use crate::harness::{
-    EmbeddedService, Service, ServiceClient, Setup, TestResponse, fake, gated, message, poll_until,
+    EmbeddedService, Service, ServiceClient, Setup, TestResponse, fake_agent, gated_agent, message,
+    poll_until,
 };
 
 /// Gauges that the story turns.
@@ -45,7 +46,8 @@ impl Deref for PressureFixture {
 impl PressureFixture {
     async fn start(setup: Setup) -> Self {
         let metrics = Arc::new(AdjustableMetrics::default());
-        let embedded = EmbeddedService::on_machine(&setup, Arc::clone(&metrics) as _).await;
+        let embedded =
+            EmbeddedService::start_with_host_metrics(&setup, Arc::clone(&metrics) as _).await;
         Self { setup, metrics, embedded }
     }
 
@@ -90,13 +92,13 @@ fn refusal_content(answer: &TestResponse) -> (u16, String, String) {
 
 #[tokio::test]
 async fn pressure_refuses_new_work_and_keeps_running_work() {
-    let agent = gated("one", "max_concurrent = 1");
+    let agent = gated_agent("one", "max_concurrent = 1");
     let fixture =
         PressureFixture::start(Setup::new(&format!("{agent}\n[pressure]\ninterval = 0.02\n")))
             .await;
-    let running = fixture.client.begin("one", "ann").await;
+    let running_id = fixture.client.start_task("one", "ann").await;
     fixture.setup.wait_for_text("log", "start ann\n").await;
-    let waiting = fixture.client.begin("one", "bob").await;
+    let waiting_id = fixture.client.start_task("one", "bob").await;
     fixture
         .set_stalls(
             StallReading { memory_percent: 50.0, ..StallReading::default() },
@@ -107,25 +109,31 @@ async fn pressure_refuses_new_work_and_keeps_running_work() {
     let words = "the machine is short of memory".to_owned();
     assert_eq!(refusal_content(&refused), (503, "pressure".to_owned(), words));
     assert_eq!(refused.json()["error"]["code"], -32061);
-    fixture.setup.open("go");
-    assert_eq!(outcome(&fixture.client.wait_for_end("one", &running).await), completed("ann\n"));
+    fixture.setup.open_gate("go");
+    assert_eq!(
+        outcome(&fixture.client.wait_for_end("one", &running_id).await),
+        completed_with("ann\n")
+    );
     let queued = poll_until("a free slot", async || {
-        let agent = fixture.client.agent("one").await;
+        let agent = fixture.client.agent_status("one").await;
         (agent["running"] == json!([])).then(|| agent["queued"][0]["id"].clone())
     })
     .await;
-    assert_eq!(queued, json!(waiting));
+    assert_eq!(queued, json!(waiting_id));
     assert_eq!(fixture.setup.read("log"), "start ann\nend ann\n");
     fixture.set_stalls(StallReading::default(), json!([])).await;
-    assert_eq!(outcome(&fixture.client.wait_for_end("one", &waiting).await), completed("bob\n"));
-    assert_eq!(outcome(&fixture.client.send("one", "cid").await), completed("cid\n"));
+    assert_eq!(
+        outcome(&fixture.client.wait_for_end("one", &waiting_id).await),
+        completed_with("bob\n")
+    );
+    assert_eq!(outcome(&fixture.client.send("one", "cid").await), completed_with("cid\n"));
     fixture.stop().await;
 }
 
 #[tokio::test]
 async fn a_disk_below_its_floor_refuses_the_first_request() {
     let floor = "[pressure]\nmin_disk_free_bytes = 1_000_000_000_000_000_000\n";
-    let service = Service::start(&format!("{}{floor}", fake("echo", "echo", ""))).await;
+    let service = Service::start(&format!("{}{floor}", fake_agent("echo", "echo", ""))).await;
     let words = "the machine is short of disk space".to_owned();
     let refusal = (503, "pressure".to_owned(), words);
     assert_eq!(refusal_content(&request_work(&service, "echo").await), refusal);
@@ -135,35 +143,38 @@ async fn a_disk_below_its_floor_refuses_the_first_request() {
     assert_eq!(status["monitor"]["health"], "alive");
     let status_text = service.command(&["status"], "").await.stdout;
     assert!(status_text.contains("short of disk space"), "{status_text}");
-    let sent = service.command(&["send", "echo", "hello"], "").await;
-    assert!(sent.code == Some(1) && sent.stderr.contains("(pressure)"), "{sent:?}");
+    let send_output = service.command(&["send", "echo", "hello"], "").await;
+    assert!(
+        send_output.exit_code == Some(1) && send_output.stderr.contains("(pressure)"),
+        "{send_output:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_full_disk_refuses_new_work_until_it_has_space() {
     let floor = "[pressure]\nmin_disk_free_bytes = 2_000_000\ninterval = 0.02\n";
-    let setup = Setup::new(&format!("{}{floor}", fake("echo", "echo", "")));
-    let Some(disk) = SmallDisk::for_ledger(setup.test_folder(), 16) else { return };
+    let setup = Setup::new(&format!("{}{floor}", fake_agent("echo", "echo", "")));
+    let Some(disk) = SmallDisk::mount_for_ledger(setup.test_folder(), 16) else { return };
     let (service, disk) = (setup.start().await, disk);
-    let before = service.send("echo", "hello").await;
+    let task_before = service.send("echo", "hello").await;
     disk.fill();
     wait_for_shortage(&service, &json!(["disk"])).await;
     assert_eq!(refusal_content(&request_work(&service, "echo").await).1, "pressure");
-    assert_eq!(service.task("echo", &id(&before)).await, before);
-    disk.free();
+    assert_eq!(service.task("echo", &id(&task_before)).await, task_before);
+    disk.remove_filler();
     wait_for_shortage(&service, &json!([])).await;
-    assert_eq!(outcome(&service.send("echo", "again").await), completed("again"));
+    assert_eq!(outcome(&service.send("echo", "again").await), completed_with("again"));
 }
 
 /// Nobody looks at the disk here: the ledger itself has no room.
 #[tokio::test]
 async fn a_full_ledger_is_readable_and_recovers() {
-    let agents = [fake("echo", "echo", ""), gated("gate", "")].concat();
+    let agents = [fake_agent("echo", "echo", ""), gated_agent("gate", "")].concat();
     let setup = Setup::new(&format!("{agents}\n[pressure]\nenabled = false\n"));
-    let Some(disk) = SmallDisk::for_ledger(setup.test_folder(), 16) else { return };
+    let Some(disk) = SmallDisk::mount_for_ledger(setup.test_folder(), 16) else { return };
     let (service, disk) = (setup.start().await, disk);
-    let before = service.send("echo", "hello").await;
-    let running = service.begin("gate", "ann").await;
+    let task_before = service.send("echo", "hello").await;
+    let running_id = service.start_task("gate", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     disk.fill();
     let refused = poll_until("a refusal", async || {
@@ -177,18 +188,21 @@ async fn a_full_ledger_is_readable_and_recovers() {
     assert_eq!(refusal_content(&refused), (503, "ledger-unavailable".to_owned(), words.to_owned()));
     // Reads work while the disk is full, and the ledger accepts writes again when there is
     // space
-    assert_eq!(service.task("echo", &id(&before)).await, before);
+    assert_eq!(service.task("echo", &id(&task_before)).await, task_before);
     assert_eq!(service.get("/api/v1/executions").await.status, 200);
-    service.setup.open("go");
+    service.setup.open_gate("go");
     service.setup.wait_for_text("log", "start ann\nend ann\n").await;
-    disk.free();
+    disk.remove_filler();
     let accepted = poll_until("room in the ledger", async || {
         let answer = request_work(&service, "echo").await;
         (answer.status == 200).then(|| answer.json()["result"].clone())
     })
     .await;
-    assert_eq!(outcome(&accepted), completed("new"));
+    assert_eq!(outcome(&accepted), completed_with("new"));
     // What it said is kept, or it is told that it could not be: it is settled either way.
-    let end = outcome(&service.wait_for_end("gate", &running).await);
-    assert!([completed("ann\n"), failed("ledger-unavailable")].contains(&end), "{end:?}");
+    let gate_outcome = outcome(&service.wait_for_end("gate", &running_id).await);
+    assert!(
+        [completed_with("ann\n"), failed_with("ledger-unavailable")].contains(&gate_outcome),
+        "{gate_outcome:?}"
+    );
 }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{id, state};
-use crate::harness::{Service, gated, json_rpc_call, message, poll_until};
-use crate::streams::{open_stream, read_to};
+use crate::harness::{Service, gated_agent, json_rpc_call, message, poll_until};
+use crate::streams::{open_stream, read_until};
 
 const WORKSPACE_SETTINGS: &str = "access = 'read-write'\nworking_dir = 'HERE/home'";
 
@@ -29,57 +29,58 @@ async fn wait_for_status(service: &Service, agent: &str, id: &str, words: &str) 
 
 #[tokio::test]
 async fn a_queued_task_shows_its_current_position_and_reason() {
-    let service = Service::start(&gated("one", WORKSPACE_SETTINGS)).await;
+    let service = Service::start(&gated_agent("one", WORKSPACE_SETTINGS)).await;
     let mut ids = Vec::new();
     for word in ["ann", "bob", "cid"] {
-        ids.push(service.begin("one", word).await);
+        ids.push(service.start_task("one", word).await);
     }
-    let second = waiting_status("waiting: 2nd in line, the agent is busy", 2, "agent-busy");
+    let second_status = waiting_status("waiting: 2nd in line, the agent is busy", 2, "agent-busy");
     let task = service.task("one", &ids[2]).await;
     assert_eq!(
         (state(&task), status_content(&task["status"])),
-        ("submitted".to_owned(), second.clone())
+        ("submitted".to_owned(), second_status.clone())
     );
     let query = json!({"id": ids[2]});
-    let answer = service.call_with("one", &["A2A-Version: 1.0"], ("GetTask", &query)).await.json();
-    assert_eq!(status_content(&answer["result"]["status"]), second, "{answer}");
+    let answer =
+        service.call_with_headers("one", &["A2A-Version: 1.0"], ("GetTask", &query)).await.json();
+    assert_eq!(status_content(&answer["result"]["status"]), second_status, "{answer}");
     let detail = service.execution(&ids[2]).await;
     let expected_queue =
-        json!({"position": 2, "reason": "agent-busy", "message": second.0.clone().unwrap()});
+        json!({"position": 2, "reason": "agent-busy", "message": second_status.0.clone().unwrap()});
     assert_eq!(detail["queue"], expected_queue);
     let list = service.get("/api/v1/executions?unfinished=true").await.json();
     assert_eq!(
         (&list["executions"][0]["queue"], list["executions"][2].get("queue")),
         (&expected_queue, None)
     );
-    assert_eq!(service.agent("one").await["queued"][1]["reason"], "agent-busy");
+    assert_eq!(service.agent_status("one").await["queued"][1]["reason"], "agent-busy");
     let events = detail["events"].as_array().unwrap().len();
 
     service.cancel("one", &ids[1]).await;
     let task = service.task("one", &ids[2]).await;
-    let first = waiting_status("waiting: 1st in line, the agent is busy", 1, "agent-busy");
-    assert_eq!(status_content(&task["status"]), first);
+    let first_status = waiting_status("waiting: 1st in line, the agent is busy", 1, "agent-busy");
+    assert_eq!(status_content(&task["status"]), first_status);
     assert!(service.command(&["tasks", "show", &ids[2]], "").await.stdout.contains("1st in line"));
     // A place is true now only: nothing of it is recorded.
     let detail = service.execution(&ids[2]).await;
     assert_eq!(detail["events"].as_array().unwrap().len(), events);
-    service.setup.open("go");
+    service.setup.open_gate("go");
     let task = service.wait_for_end("one", &ids[2]).await;
     assert_eq!(status_content(&task["status"]), (None, Value::Null));
 }
 
 #[tokio::test]
 async fn a_follower_of_a_queued_task_sees_every_position() {
-    let service = Service::start(&gated("one", WORKSPACE_SETTINGS)).await;
-    service.begin("one", "ann").await;
-    let ahead = service.begin("one", "bob").await;
+    let service = Service::start(&gated_agent("one", WORKSPACE_SETTINGS)).await;
+    service.start_task("one", "ann").await;
+    let ahead = service.start_task("one", "bob").await;
     let body = json_rpc_call("message/stream", &message("cid"));
     let mut stream = open_stream(&service, "one", "0.3", &body).await;
-    let mut body = read_to(&mut stream, "2nd in line").await;
+    let mut body = read_until(&mut stream, "2nd in line").await;
     service.cancel("one", &ahead).await;
-    body += &read_to(&mut stream, "1st in line").await;
-    service.setup.open("go");
-    body += &read_to(&mut stream, "the end").await;
+    body += &read_until(&mut stream, "1st in line").await;
+    service.setup.open_gate("go");
+    body += &read_until(&mut stream, "the end").await;
     let documents = body.lines().filter_map(|line| line.strip_prefix("data: "));
     let statuses: Vec<_> = documents
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["result"]["status"].clone())
@@ -101,23 +102,23 @@ async fn a_follower_of_a_queued_task_sees_every_position() {
 
 #[tokio::test]
 async fn a_wait_for_a_workspace_is_shown_without_its_path() {
-    let agents = ["ann", "bob", "cid"].map(|id| gated(id, WORKSPACE_SETTINGS)).concat();
+    let agents = ["ann", "bob", "cid"].map(|id| gated_agent(id, WORKSPACE_SETTINGS)).concat();
     let service = Service::start(&agents).await;
-    service.begin("ann", "ann").await;
+    service.start_task("ann", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
-    service.begin("bob", "bob").await;
-    service.queued_for_workspace("bob").await;
-    let last = id(&service.submit("cid", message("cid")).await);
+    service.start_task("bob", "bob").await;
+    service.wait_for_workspace_queue("bob").await;
+    let last_id = id(&service.submit("cid", message("cid")).await);
     let words = "waiting: 2nd in line, the workspace is in use by another agent";
-    wait_for_status(&service, "cid", &last, words).await;
-    let task = service.task("cid", &last).await;
+    wait_for_status(&service, "cid", &last_id, words).await;
+    let task = service.task("cid", &last_id).await;
     assert_eq!(status_content(&task["status"]), waiting_status(words, 2, "workspace-busy"));
     let folder = service.setup.test_folder().display().to_string();
-    let status = service.agent("cid").await;
+    let status = service.agent_status("cid").await;
     assert_eq!(status["running"][0]["queued"]["reason"], "workspace-busy");
-    for document in [task, status, service.execution(&last).await] {
+    for document in [task, status, service.execution(&last_id).await] {
         assert!(!document.to_string().contains(&folder), "{document}");
     }
-    service.setup.open("go");
-    service.wait_for_end("cid", &last).await;
+    service.setup.open_gate("go");
+    service.wait_for_end("cid", &last_id).await;
 }

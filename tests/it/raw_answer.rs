@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, id, outcome};
+use crate::harness::client::{completed_with, id, outcome};
 use crate::harness::{Service, ServiceClient, Setup, message, message_with_id, poll_until};
 
 const ADDRESS: &str = "someone@mail.example";
@@ -37,14 +37,14 @@ token_env = "ANN"
 scopes = ["read", "run", "admin"]
 "#;
 
-const ANN: &str = "ann-ann-ann-ann-ann-ann-ann-ann-ann-ann";
+const ANN_TOKEN: &str = "ann-ann-ann-ann-ann-ann-ann-ann-ann-ann";
 
-async fn service() -> Service {
-    Setup::new(AGENTS).env("ANN", ANN).env("RUST_LOG", "trace").start().await
+async fn start_service() -> Service {
+    Setup::new(AGENTS).env("ANN", ANN_TOKEN).env("RUST_LOG", "trace").start().await
 }
 
 /// The answer of one call over HTTP+JSON that waits.
-async fn rest(client: &ServiceClient, agent: &str, text: &str) -> Value {
+async fn answer_over_rest(client: &ServiceClient, agent: &str, text: &str) -> Value {
     let parts = json!([{"text": text}]);
     let id = uuid::Uuid::new_v4().to_string();
     let body = json!({"message": {"messageId": id, "role": "ROLE_USER", "parts": parts}});
@@ -58,7 +58,7 @@ async fn rest(client: &ServiceClient, agent: &str, text: &str) -> Value {
 }
 
 async fn expect_not_stored(service: &Service, secret: &str) {
-    let ledger = service.setup.ledger();
+    let ledger = service.setup.ledger_bytes();
     let is_stored = ledger.windows(secret.len()).any(|window| window == secret.as_bytes());
     assert!(!is_stored, "{secret} is in the ledger");
     assert!(!service.stderr_text().contains(secret), "{secret} is in the log");
@@ -66,67 +66,67 @@ async fn expect_not_stored(service: &Service, secret: &str) {
 
 #[tokio::test]
 async fn only_the_waiting_caller_gets_the_raw_answer() {
-    let service = service().await;
+    let service = start_service().await;
     let task = service.send("open", ADDRESS).await;
-    assert_eq!(outcome(&task), completed(ADDRESS));
+    assert_eq!(outcome(&task), completed_with(ADDRESS));
     let artifact = &task["artifacts"][0];
     assert_eq!(artifact["metadata"]["redacted"], Value::Null, "{artifact}");
-    let found = service.task("open", &id(&task)).await;
-    assert_eq!(outcome(&found), completed("s***@mail.example"));
-    assert_eq!(found["artifacts"][0]["metadata"], json!({"redacted": 1}));
-    let task = &rest(&service, "open", ADDRESS).await["task"];
+    let stored_task = service.task("open", &id(&task)).await;
+    assert_eq!(outcome(&stored_task), completed_with("s***@mail.example"));
+    assert_eq!(stored_task["artifacts"][0]["metadata"], json!({"redacted": 1}));
+    let task = &answer_over_rest(&service, "open", ADDRESS).await["task"];
     assert_eq!(task["artifacts"][0]["parts"][0]["text"], ADDRESS);
     let streamed = service.call("open", "message/stream", &message(ADDRESS)).await;
     assert!(streamed.body.contains("\"completed\"") && !streamed.body.contains(ADDRESS));
-    assert!(!service.execution(&id(&found)).await.to_string().contains(ADDRESS));
+    assert!(!service.execution(&id(&stored_task)).await.to_string().contains(ADDRESS));
     expect_not_stored(&service, ADDRESS).await;
 }
 
 #[tokio::test]
 async fn an_answer_is_masked_unless_configured_otherwise() {
-    let service = service().await;
-    assert_eq!(outcome(&service.send("shut", ADDRESS).await), completed("s***@mail.example"));
+    let service = start_service().await;
+    assert_eq!(outcome(&service.send("shut", ADDRESS).await), completed_with("s***@mail.example"));
 }
 
 /// The text is gone with the actor that held it, which cleans up a moment longer.
 #[tokio::test]
 async fn other_callers_and_late_lookups_get_masked_text() {
-    let service = service().await;
-    let sent = message_with_id("m-1", ADDRESS);
-    let task = service.rpc("open", "message/send", &sent).await;
-    assert_eq!(outcome(&task), completed(ADDRESS));
+    let service = start_service().await;
+    let sent_message = message_with_id("m-1", ADDRESS);
+    let task = service.rpc("open", "message/send", &sent_message).await;
+    assert_eq!(outcome(&task), completed_with(ADDRESS));
     poll_until("the text to be gone", async || {
-        let duplicate = service.rpc("open", "message/send", &sent).await;
+        let duplicate = service.rpc("open", "message/send", &sent_message).await;
         assert_eq!(id(&duplicate), id(&task));
-        (outcome(&duplicate) == completed("s***@mail.example")).then_some(())
+        (outcome(&duplicate) == completed_with("s***@mail.example")).then_some(())
     })
     .await;
-    let ann = service.with(ANN);
-    assert_eq!(outcome(&ann.task("open", &id(&task)).await), completed("s***@mail.example"));
+    let ann = service.with_token(ANN_TOKEN);
+    assert_eq!(outcome(&ann.task("open", &id(&task)).await), completed_with("s***@mail.example"));
 }
 
 /// An administrator may answer a question that somebody else was asked, and owns nothing by that.
 #[tokio::test]
 async fn an_answer_by_another_caller_gets_masked_text() {
-    let service = service().await;
+    let service = start_service().await;
     for (client, expected) in [
-        (service.with(ANN), "to s***@mail.example"),
-        (service.with(&service.token), "to someone@mail.example"),
+        (service.with_token(ANN_TOKEN), "to s***@mail.example"),
+        (service.with_token(&service.token), "to someone@mail.example"),
     ] {
         let waiting_task = service.send("asker", "begin").await;
         let mut answer = message(ADDRESS);
         answer["message"]["taskId"] = waiting_task["id"].clone();
         answer["message"]["contextId"] = waiting_task["contextId"].clone();
         let task = client.rpc("asker", "message/send", &answer).await;
-        assert_eq!(outcome(&task), completed(expected));
+        assert_eq!(outcome(&task), completed_with(expected));
     }
 }
 
 #[tokio::test]
 async fn the_raw_answer_is_complete_and_other_artifacts_are_masked() {
-    let service = service().await;
+    let service = start_service().await;
     let task = service.send("teller", ADDRESS).await;
-    let found = service.task("teller", &id(&task)).await;
+    let stored_task = service.task("teller", &id(&task)).await;
     let artifact_content = |task: &Value, id: &str| {
         let artifacts = task["artifacts"].as_array().unwrap();
         let artifact =
@@ -135,13 +135,13 @@ async fn the_raw_answer_is_complete_and_other_artifacts_are_masked() {
     };
     let redacted = (json!("of s***@mail.example"), json!(1));
     assert_eq!(
-        (artifact_content(&task, "a"), artifact_content(&found, "a")),
+        (artifact_content(&task, "a"), artifact_content(&stored_task, "a")),
         (redacted.clone(), redacted)
     );
     let raw = (json!("to someone@mail.example, then home"), Value::Null);
     let redacted = (json!("to s***@mail.example, then home"), json!(1));
     assert_eq!(
-        (artifact_content(&task, "answer"), artifact_content(&found, "answer")),
+        (artifact_content(&task, "answer"), artifact_content(&stored_task, "answer")),
         (raw, redacted)
     );
     expect_not_stored(&service, ADDRESS).await;

@@ -3,11 +3,13 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Service, Setup, fake, json_rpc_call, message, poll_until, within_deadline};
+use crate::harness::{
+    Service, Setup, fake_agent, json_rpc_call, message, poll_until, within_deadline,
+};
 
 async fn start_with_short_timeouts() -> Service {
     let server = "header_timeout = 0.5\nbody_timeout = 0.5";
-    Setup::server(server, &fake("echo", "echo", "")).start().await
+    Setup::with_server_settings(server, &fake_agent("echo", "echo", "")).start().await
 }
 
 /// What comes until the service closes the connection, which it must do by itself.
@@ -50,8 +52,8 @@ async fn an_endless_body_is_answered_with_408() {
 #[tokio::test]
 async fn malformed_http_is_never_a_server_error() {
     let service = start_with_short_timeouts().await;
-    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(1 << 20));
-    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(1000));
+    let long_request_line = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(1 << 20));
+    let many_headers = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(1000));
     for bytes in [
         b"nonsense\r\n\r\n".as_slice(),
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
@@ -63,11 +65,11 @@ async fn malformed_http_is_never_a_server_error() {
         b"POST /agents/echo/v1 HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
         b"GET / HTTP/1.1\r\nBad\0Name: x\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nnonsense nonsense nonsense",
-        long.as_bytes(),
-        many.as_bytes(),
+        long_request_line.as_bytes(),
+        many_headers.as_bytes(),
     ] {
         let excerpt = String::from_utf8_lossy(bytes.get(..40).unwrap_or(bytes)).into_owned();
-        let answer = service.raw(bytes).await;
+        let answer = service.send_raw(bytes).await;
         let answer = String::from_utf8_lossy(&answer);
         assert!(!answer.starts_with("HTTP/1.1 5"), "{excerpt}: {answer}");
     }
@@ -77,7 +79,7 @@ async fn malformed_http_is_never_a_server_error() {
 
 #[tokio::test]
 async fn a_connection_serves_several_requests() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     let mut stream = service.connect().await;
     for text in ["one", "two", "three"] {
         let body = json_rpc_call("message/send", &message(text));
@@ -91,8 +93,8 @@ async fn a_connection_serves_several_requests() {
         let mut answer = String::new();
         poll_until("the answer", async || {
             let mut bytes = [0; 4096];
-            let read = stream.read(&mut bytes).await.unwrap();
-            answer.push_str(&String::from_utf8_lossy(&bytes[..read]));
+            let length = stream.read(&mut bytes).await.unwrap();
+            answer.push_str(&String::from_utf8_lossy(&bytes[..length]));
             answer.contains("\"completed\"").then_some(())
         })
         .await;

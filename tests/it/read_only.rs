@@ -15,7 +15,7 @@ use crate::harness::{Service, Setup};
 
 /// Tries every way to change the folder in which it works, and prints how many worked, by name. Then
 /// it uses what is its own.
-const INTRUDER: &str = r#"#!/usr/bin/perl
+const INTRUDER_SCRIPT: &str = r#"#!/usr/bin/perl
 use Fcntl;
 $| = 1;
 my ($here, $tmp) = ($ENV{PLACE}, $ENV{TMPDIR});
@@ -62,7 +62,7 @@ pub(crate) fn setup(settings: &str) -> Setup {
         "[agents.reader]\ncommand = 'HERE/intruder'\nworking_dir = 'HERE/site'\n\
          env.PLACE = 'HERE'\n{settings}\n"
     );
-    let setup = Setup::new(&agent).executable("intruder", INTRUDER);
+    let setup = Setup::new(&agent).executable("intruder", INTRUDER_SCRIPT);
     fs::create_dir_all(setup.test_folder().join("site/empty")).unwrap();
     fs::write(setup.test_folder().join("site/kept"), "as it was").unwrap();
     symlink(setup.test_folder().join("site"), setup.test_folder().join("way")).unwrap();
@@ -73,14 +73,16 @@ pub(crate) fn setup(settings: &str) -> Setup {
 fn workspace_files(setup: &Setup) -> Vec<(String, String)> {
     let names = fs::read_dir(setup.test_folder().join("site")).unwrap().flatten();
     // A pipe would be waited for.
-    let read = |path: PathBuf| {
+    let read_link_or_file = |path: PathBuf| {
         if path.is_file() { fs::read_to_string(path).unwrap_or_default() } else { String::new() }
     };
-    let mut found: Vec<_> = names
-        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), read(entry.path())))
+    let mut files: Vec<_> = names
+        .map(|entry| {
+            (entry.file_name().to_string_lossy().into_owned(), read_link_or_file(entry.path()))
+        })
         .collect();
-    found.sort();
-    found
+    files.sort();
+    files
 }
 
 fn initial_files() -> Vec<(String, String)> {
@@ -107,19 +109,19 @@ pub(crate) fn skips(requirement: &str) -> bool {
     is_skipped
 }
 
-pub(crate) async fn changes_nothing(setup: Setup) -> Service {
+pub(crate) async fn expect_no_changes(setup: Setup) -> Service {
     let service = setup.start().await;
     let task = service.send("reader", "go").await;
     let answer = "changed: \nread: as it was\nx";
     assert_eq!(outcome(&task), ("completed".to_owned(), answer.to_owned()), "{task}");
     assert_eq!(workspace_files(&service.setup), initial_files());
-    assert_eq!(service.agent("reader").await["enforcement"], "enforced");
+    assert_eq!(service.agent_status("reader").await["enforcement"], "enforced");
     service
 }
 
 /// The same of a user without rights, who owns what is in the folder.
-pub(crate) fn as_nobody(setup: Setup) -> Setup {
-    let setup = setup.of_nobody();
+pub(crate) fn with_unprivileged_user(setup: Setup) -> Setup {
+    let setup = setup.with_unprivileged_user();
     let owner = Some(Uid::from_raw(65_532).as_raw());
     for entry in ["site/kept", "site/empty", "intruder"] {
         std::os::unix::fs::chown(setup.test_folder().join(entry), owner, owner).unwrap();
@@ -130,14 +132,14 @@ pub(crate) fn as_nobody(setup: Setup) -> Setup {
 #[tokio::test]
 async fn a_read_only_agent_cannot_change_its_workspace_in_any_way() {
     if !skips("Landlock 3") {
-        changes_nothing(setup("")).await;
+        expect_no_changes(setup("")).await;
     }
 }
 
 #[tokio::test]
 async fn an_unprivileged_service_confines_read_only_agents_too() {
     if !skips("Landlock 3") && !skips("root") {
-        changes_nothing(as_nobody(setup(""))).await;
+        expect_no_changes(with_unprivileged_user(setup(""))).await;
     }
 }
 
@@ -159,12 +161,12 @@ async fn without_enforcement_a_read_only_agent_can_write() {
 
 /// What is said where nothing holds a read-only agent.
 async fn expect_not_enforced(service: &Service, enforcement: &str) {
-    assert_eq!(service.agent("reader").await["enforcement"], enforcement);
+    assert_eq!(service.agent_status("reader").await["enforcement"], enforcement);
     let card = service.get("/agents/reader/.well-known/agent-card.json").await.json();
     let description = card["description"].as_str().unwrap();
     assert!(description.ends_with("but nothing enforces this here."), "{description}");
-    let listed = service.get("/api/v1/agents").await.json();
-    assert_eq!(listed["agents"][0]["enforcement"], enforcement);
+    let agents = service.get("/api/v1/agents").await.json();
+    assert_eq!(agents["agents"][0]["enforcement"], enforcement);
     let status_text = service.command(&["status"], "").await.stdout;
     assert!(status_text.contains(&format!("is not refused: {enforcement}")), "{status_text}");
     assert!(service.stderr_text().contains("sandbox not enforced for agent"));
@@ -225,7 +227,7 @@ print "$!\n";
     let task = service.send("writer", "go").await;
     assert_eq!(outcome(&task).1, "Permission denied\n");
     assert!(service.setup.test_folder().join("home/inside").exists());
-    assert_eq!(service.agent("writer").await["enforcement"], "enforced");
+    assert_eq!(service.agent_status("writer").await["enforcement"], "enforced");
 }
 
 /// Runs what follows on a kernel that knows no Landlock.
@@ -251,10 +253,10 @@ async fn a_sandbox_that_cannot_be_enforced_stops_the_start() {
     for settings in ["sandbox.required = true", "sandbox.network = false"] {
         let setup =
             setup(settings).launched_by(&["perl", "-e", WITHOUT_LANDLOCK]).without_bubblewrap();
-        let config = setup.write().display().to_string();
+        let config = setup.write_config().display().to_string();
         let output =
             setup.run(&["serve", "--config", &config, "--listen", "127.0.0.1:0"], "").await;
-        assert_eq!(output.code, Some(1), "{output:?}");
+        assert_eq!(output.exit_code, Some(1), "{output:?}");
         let expected_error = "this system cannot hold the agent `reader` to its sandbox \
                     (no Landlock, bubblewrap unusable)";
         assert!(output.stderr.contains(expected_error), "{output:?}");
@@ -265,9 +267,9 @@ async fn a_sandbox_that_cannot_be_enforced_stops_the_start() {
 async fn sandbox_errors_are_reported() {
     let setup =
         setup("sandbox = { enforce = false, network = false, writable = ['HERE/nowhere'] }");
-    let config = setup.write().display().to_string();
+    let config = setup.write_config().display().to_string();
     let output = setup.run(&["check", &config, "--json"], "").await;
-    assert_eq!(output.code, Some(4), "{output:?}");
+    assert_eq!(output.exit_code, Some(4), "{output:?}");
     let report: Value = serde_json::from_str(&output.stdout).unwrap_or(json!(output.stderr));
     for expected_message in
         ["leaves nothing to require or to refuse", "there is no such file or folder"]

@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 
-use crate::harness::client::{completed, failed, outcome, state};
+use crate::harness::client::{completed_with, failed_with, outcome, state};
 use crate::harness::processes::{is_alive, kill9, processes_with_env};
-use crate::harness::{Service, Setup, fake, gated, poll_until};
+use crate::harness::{Service, Setup, fake_agent, gated_agent, poll_until};
 
 /// Numbered lines, with gates between their parts.
-const LINES: &str = r#"
+const LINES_AGENT: &str = r#"
 [agents.lines]
 command = "sh"
 sandbox.writable = ["HERE"]
@@ -28,27 +28,32 @@ fn execution_processes(id: &str) -> Vec<i32> {
     processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"))
 }
 
-fn text(task: &Value) -> &str {
+fn answer_text(task: &Value) -> &str {
     task["artifacts"][0]["parts"][0]["text"].as_str().unwrap_or_default()
 }
 
 #[tokio::test]
 async fn a_million_lines_survive_four_kills_of_the_service() {
-    let mut service = Service::start(LINES).await;
-    let id = service.begin("lines", "go").await;
+    let mut service = Service::start(LINES_AGENT).await;
+    let id = service.start_task("lines", "go").await;
     let mut parts = String::new();
     for part in 1..=4 {
         parts.push_str(&format!("{part}\n"));
         service.setup.wait_for_text("parts", &parts).await;
         service.kill9().await;
-        service.setup.open(&format!("go-{part}")); // It goes on while nobody is there.
+        service.setup.open_gate(&format!("go-{part}")); // It goes on while nobody is there.
         service.restart().await;
     }
     let task = service.wait_for_end("lines", &id).await;
     let expected: String = (1..=1_000_000).map(|number| format!("{number}\n")).collect();
     assert_eq!(state(&task), "completed");
     // R-11: Output is complete even if the service is killed while the program writes it
-    assert!(text(&task) == expected, "{} bytes of {}", text(&task).len(), expected.len());
+    assert!(
+        answer_text(&task) == expected,
+        "{} bytes of {}",
+        answer_text(&task).len(),
+        expected.len()
+    );
     assert_eq!(service.setup.read("log"), "start\nend\n", "it was run once");
     let events = service.get(&format!("/api/v1/executions/{id}")).await.json();
     assert_eq!(events["state"], "completed", "{events}");
@@ -57,26 +62,26 @@ async fn a_million_lines_survive_four_kills_of_the_service() {
 
 #[tokio::test]
 async fn work_that_ended_offline_keeps_its_outcome() {
-    let agents = [gated("one", ""), fake("bad", "exit 3 sorry", "")].concat();
+    let agents = [gated_agent("one", ""), fake_agent("bad", "exit 3 sorry", "")].concat();
     let mut service = Service::start(&agents).await;
-    let id = service.begin("one", "ann").await;
+    let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     service.kill9().await;
-    service.setup.open("go");
+    service.setup.open_gate("go");
     service.setup.wait_for_text("log", "start ann\nend ann\n").await;
     poll_until("the end", async || execution_processes(&id).is_empty().then_some(())).await;
     service.restart().await;
     // R-37: Work that ended while the service was down keeps its outcome, also if its deadline has
     // passed since
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed("ann\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed_with("ann\n"));
     let next_task = service.send("one", "bob").await;
-    assert_eq!(outcome(&next_task), completed("bob\n"), "and the service goes on");
+    assert_eq!(outcome(&next_task), completed_with("bob\n"), "and the service goes on");
 }
 
 #[tokio::test]
 async fn a_reattached_task_is_cancelled_with_all_its_processes() {
-    let mut service = Service::start(&fake("tree", "stubborn", "stop_grace = 0.2")).await;
-    let id = service.begin("tree", "x").await;
+    let mut service = Service::start(&fake_agent("tree", "stubborn", "stop_grace = 0.2")).await;
+    let id = service.start_task("tree", "x").await;
     poll_until("its child", async || (execution_processes(&id).len() == 2).then_some(())).await;
     service.kill9().await;
     service.restart().await;
@@ -99,7 +104,7 @@ echo \"{\\\"type\\\":\\\"text\\\",\\\"text\\\":\\\"two\\\"}\"
 output = 'events'
 ";
     let mut service = Service::start(agent).await;
-    let id = service.begin("talker", "x").await;
+    let id = service.start_task("talker", "x").await;
     poll_until("the artifact", async || {
         let task = service.task("talker", &id).await;
         task["artifacts"]
@@ -110,7 +115,7 @@ output = 'events'
     .await;
     service.kill9().await;
     service.restart().await;
-    service.setup.open("go");
+    service.setup.open_gate("go");
     let task = service.wait_for_end("talker", &id).await;
     let mut texts: Vec<String> = Vec::new();
     for artifact in task["artifacts"].as_array().unwrap() {
@@ -124,72 +129,72 @@ output = 'events'
 
 #[tokio::test]
 async fn a_killed_warden_leaves_the_service_running() {
-    let service = Service::start(&gated("one", "access = 'read-write'")).await;
-    let id = service.begin("one", "ann").await;
-    let waiting = service.begin("one", "bob").await;
+    let service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let id = service.start_task("one", "ann").await;
+    let waiting_id = service.start_task("one", "bob").await;
     service.setup.wait_for_text("log", "start ann\n").await;
-    kill9(service.warden());
+    kill9(service.warden_pid());
     // R-50: Programs of a killed warden end as `interrupted`, and the service continues
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed("interrupted"));
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
     assert!(execution_processes(&id).is_empty(), "its program lives on");
-    service.setup.open("go");
-    assert_eq!(outcome(&service.wait_for_end("one", &waiting).await), completed("bob\n"));
+    service.setup.open_gate("go");
+    assert_eq!(outcome(&service.wait_for_end("one", &waiting_id).await), completed_with("bob\n"));
     assert_eq!(service.setup.read("log"), "start ann\nstart bob\nend bob\n");
 }
 
 #[tokio::test]
 async fn a_kill_of_both_processes_ends_programs_at_the_next_start() {
-    let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
-    let id = service.begin("one", "ann").await;
+    let mut service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let pids = execution_processes(&id);
-    service.kill9_both().await;
+    service.kill9_with_warden().await;
     service.restart().await;
     // R-52: If the service and its warden are killed, the next start ends the running programs
     // before it starts any other
     assert!(pids.iter().all(|pid| !is_alive(*pid)), "what ran was not swept");
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed("interrupted"));
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
 }
 
 #[tokio::test]
 async fn a_reattached_warden_can_be_killed_too() {
-    let mut service = Service::start(&gated("one", "")).await;
-    let id = service.begin("one", "ann").await;
+    let mut service = Service::start(&gated_agent("one", "")).await;
+    let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
-    let first = service.warden();
+    let first_warden_pid = service.warden_pid();
     service.kill9().await;
     service.restart().await;
     poll_until("it runs", async || {
         (service.execution(&id).await["state"] == "running").then_some(())
     })
     .await;
-    kill9(first);
+    kill9(first_warden_pid);
     // R-51: Programs of a killed warden end as `interrupted`, also if the warden belonged to an
     // earlier instance of the service
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed("interrupted"));
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
     assert!(execution_processes(&id).is_empty(), "its program lives on");
 }
 
 #[tokio::test]
 async fn kills_in_quick_succession_run_no_task_twice() {
-    let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
-    let id = service.begin("one", "ann").await;
+    let mut service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     for _ in 0..5 {
         service.kill9().await;
         service.restart().await;
     }
-    service.setup.open("go");
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed("ann\n"));
+    service.setup.open_gate("go");
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed_with("ann\n"));
     // R-36: Running work continues while the service is down, and the next start resumes it
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
 }
 
 #[tokio::test]
 async fn a_program_without_its_service_ends_after_the_grace() {
-    let setup = Setup::server("reattach_grace = 0.3", &gated("one", ""));
+    let setup = Setup::with_server_settings("reattach_grace = 0.3", &gated_agent("one", ""));
     let mut service = setup.start().await;
-    let id = service.begin("one", "ann").await;
+    let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     service.kill9().await;
     // R-39: If no service returns within `reattach_grace`, running programs are ended
@@ -198,33 +203,35 @@ async fn a_program_without_its_service_ends_after_the_grace() {
     })
     .await;
     service.restart().await;
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed("interrupted"));
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
 }
 
 #[tokio::test]
 async fn orphans_end_before_other_work_uses_their_folder() {
     let shared = "access = 'read-write'\nworking_dir = 'HERE'";
-    let agents = [gated("one", shared), gated("two", shared)].concat();
+    let agents = [gated_agent("one", shared), gated_agent("two", shared)].concat();
     let mut service = Service::start(&agents).await;
-    let id = service.begin("one", "ann").await;
+    let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
-    let waiting = service.begin("two", "bob").await;
+    let waiting_id = service.start_task("two", "bob").await;
     service.kill9().await;
-    service.setup.rewrite(&format!("[limits]\ntimeout_min = 0.1\n{}", gated("two", shared)));
+    service
+        .setup
+        .set_config_text(&format!("[limits]\ntimeout_min = 0.1\n{}", gated_agent("two", shared)));
     service.restart().await;
     poll_until("the next one", async || service.setup.read("log").contains("bob").then_some(()))
         .await;
     // R-40: Work that no agent resumes ends before other work starts in its folder
     assert!(execution_processes(&id).is_empty(), "two programs work in one folder");
-    service.setup.open("go");
-    assert_eq!(outcome(&service.wait_for_end("two", &waiting).await), completed("bob\n"));
+    service.setup.open_gate("go");
+    assert_eq!(outcome(&service.wait_for_end("two", &waiting_id).await), completed_with("bob\n"));
 }
 
 #[tokio::test]
 async fn an_agent_bound_to_its_service_ends_with_it() {
-    let agent = gated("one", "on_supervisor_loss = 'kill'");
+    let agent = gated_agent("one", "on_supervisor_loss = 'kill'");
     let mut service = Service::start(&agent).await;
-    let id = service.begin("one", "ann").await;
+    let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     service.kill9().await;
     // R-41: With `on_supervisor_loss = "kill"`, an agent ends with its service
@@ -233,5 +240,5 @@ async fn an_agent_bound_to_its_service_ends_with_it() {
     })
     .await;
     service.restart().await;
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed("interrupted"));
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
 }

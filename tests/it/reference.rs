@@ -11,7 +11,7 @@ use crate::harness::Setup;
 use page::{ReferenceTable, page, tables};
 
 /// Set it to write the page anew, instead of comparing.
-const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
+const REWRITE_VARIABLE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
 
 /// What the reader knows to refuse it with words of its own.
 const REFUSED_KEYS: [&str; 3] =
@@ -24,29 +24,33 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn shipped() -> Vec<ReferenceTable> {
+fn shipped_tables() -> Vec<ReferenceTable> {
     let text = |file: &str| fs::read_to_string(root().join("config").join(file)).unwrap();
     tables(&text("supervisor.toml"), &text("examples/your-own.toml"))
 }
 
 #[test]
 fn the_reference_matches_the_shipped_files() {
-    let (file, page) = (root().join("docs/configuration.md"), page(&shipped()));
-    if std::env::var_os(REWRITE).is_some() {
+    let (file, page) = (root().join("docs/configuration.md"), page(&shipped_tables()));
+    if std::env::var_os(REWRITE_VARIABLE).is_some() {
         fs::write(&file, &page).unwrap();
     }
     let stored_page = fs::read_to_string(&file).unwrap_or_default();
     assert!(
         stored_page == page,
-        "docs/configuration.md is not made of config; {REWRITE}=1 makes it"
+        "docs/configuration.md is not made of config; {REWRITE_VARIABLE}=1 makes it"
     );
 }
 
 #[tokio::test]
 async fn the_reference_lists_exactly_the_known_keys() {
-    let documented = documented(&shipped());
-    let known = known(&parents(&documented)).await;
-    assert!(known.contains_key("") && known.contains_key("agents.<id>"), "{:?}", known.keys());
+    let documented = documented_keys(&shipped_tables());
+    let known_keys_by_table = known_keys(&parent_tables(&documented)).await;
+    assert!(
+        known_keys_by_table.contains_key("") && known_keys_by_table.contains_key("agents.<id>"),
+        "{:?}",
+        known_keys_by_table.keys()
+    );
     let covers = |path: &String| {
         let prefix = format!("{path}.");
         documented
@@ -54,21 +58,21 @@ async fn the_reference_lists_exactly_the_known_keys() {
             .any(|documented_path| documented_path == path || documented_path.starts_with(&prefix))
     };
     let all: BTreeSet<String> =
-        known.iter().flat_map(|(table, keys)| qualified_keys(table, keys)).collect();
+        known_keys_by_table.iter().flat_map(|(table, keys)| qualified_keys(table, keys)).collect();
     let missing: Vec<_> = all.iter().filter(|path| !covers(path)).collect();
     let missing: Vec<_> =
         missing.iter().filter(|path| !REFUSED_KEYS.contains(&path.as_str())).collect();
     assert!(missing.is_empty(), "config/*.toml says nothing of {missing:#?}");
     let is_known = |path: &&String| {
         let (table, _) = path.rsplit_once('.').unwrap_or(("", path));
-        !known.contains_key(table) || all.contains(*path)
+        !known_keys_by_table.contains_key(table) || all.contains(*path)
     };
     let unknown: Vec<_> = documented.iter().filter(|path| !is_known(path)).collect();
     assert!(unknown.is_empty(), "the reader knows nothing of {unknown:#?}");
 }
 
 /// The paths of all keys, those inside a value that is a table among them.
-fn documented(tables: &[ReferenceTable]) -> BTreeSet<String> {
+fn documented_keys(tables: &[ReferenceTable]) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for (table, row) in tables.iter().flat_map(|table| table.rows().map(move |row| (table, row))) {
         let path = format!("{}.{}", table.name, row.key);
@@ -85,7 +89,7 @@ fn is_key(text: &str) -> bool {
 }
 
 /// Every table that holds one of these.
-fn parents(paths: &BTreeSet<String>) -> BTreeSet<String> {
+fn parent_tables(paths: &BTreeSet<String>) -> BTreeSet<String> {
     let ancestors = |path: &String| {
         let ends = path.match_indices('.').map(|(at, _)| path.get(..at).unwrap().to_owned());
         ends.collect::<Vec<_>>()
@@ -100,9 +104,9 @@ fn qualified_keys(table: &str, keys: &BTreeSet<String>) -> Vec<String> {
 
 /// Asks the reader itself: in each table stands a key that it cannot know, and its answer names
 /// those that it does. A table that may have any keys has no such answer.
-async fn known(tables: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> {
-    let setup = Setup::bare("");
-    let mut known = BTreeMap::new();
+async fn known_keys(tables: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> {
+    let setup = Setup::from_config_text("");
+    let mut keys_by_table = BTreeMap::new();
     for table in tables.iter().map(String::as_str).chain([""]) {
         let file = setup.test_folder().join("asked.toml");
         fs::write(&file, config_with_unknown_key(table)).unwrap();
@@ -111,10 +115,10 @@ async fn known(tables: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> 
             line.contains(UNKNOWN_KEY).then(|| line.split_once("unknown key; known: "))?
         });
         if let Some((_, keys)) = answer {
-            known.insert(table.to_owned(), keys.split(", ").map(str::to_owned).collect());
+            keys_by_table.insert(table.to_owned(), keys.split(", ").map(str::to_owned).collect());
         }
     }
-    known
+    keys_by_table
 }
 
 /// A file whose key of this table nobody knows.
@@ -122,11 +126,13 @@ fn config_with_unknown_key(table: &str) -> String {
     let lists = ["agents.<id>.consent.rules", "agents.<id>.skills", "redaction.patterns"]
         .map(|name| (name, "[", "]"));
     let list = lists.into_iter().find(|(name, ..)| *name == table);
-    let real = table.replace("<id>", "a").replace("<name>", "a");
+    let concrete_table = table.replace("<id>", "a").replace("<name>", "a");
     let kind = if table == "agents.<id>.auth" { "type = 'api_key'\n" } else { "" };
     match (table, list) {
         ("", _) => format!("{UNKNOWN_KEY} = 1\n"),
-        (_, Some((_, open, close))) => format!("{real} = {open}{{ {UNKNOWN_KEY} = 1 }}{close}\n"),
-        (_, None) => format!("[{real}]\n{kind}{UNKNOWN_KEY} = 1\n"),
+        (_, Some((_, open, close))) => {
+            format!("{concrete_table} = {open}{{ {UNKNOWN_KEY} = 1 }}{close}\n")
+        }
+        (_, None) => format!("[{concrete_table}]\n{kind}{UNKNOWN_KEY} = 1\n"),
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Service, Setup, TestResponse, fake};
+use crate::harness::{Service, Setup, TestResponse, fake_agent};
 
 /// A path of A2A, the version that its caller names, and the format of its errors.
 #[derive(Debug, Clone, Copy)]
@@ -68,9 +68,13 @@ async fn send_request(
 }
 
 /// Sees that a refusal has this status, code and number of JSON-RPC, in the format of its path.
-fn expect(answer: &TestResponse, path: RefusalPath, (status, code, number): (u16, &str, i64)) {
+fn expect_refusal(
+    answer: &TestResponse,
+    path: RefusalPath,
+    (status, code, number): (u16, &str, i64),
+) {
     let context = format!("{path:?} {answer:?}");
-    assert_eq!((answer.status, answer.code().as_str()), (status, code), "{context}");
+    assert_eq!((answer.status, answer.error_code().as_str()), (status, code), "{context}");
     assert_eq!(answer.header("content-type"), Some("application/json"), "{context}");
     let document = answer.json();
     let error = &document["error"];
@@ -100,23 +104,23 @@ fn expect(answer: &TestResponse, path: RefusalPath, (status, code, number): (u16
     }
 }
 
-fn bearer(token: &str) -> String {
+fn authorization(token: &str) -> String {
     format!("Authorization: Bearer {token}")
 }
 
 fn agents() -> String {
-    fake("echo", "echo", "a2a.base_path = '/bots/echo'")
+    fake_agent("echo", "echo", "a2a.base_path = '/bots/echo'")
 }
 
 #[tokio::test]
 async fn unauthenticated_requests_are_refused_in_the_path_format() {
     let setup = Setup::new(&format!("{}[lockout]\nfailures = 100\n", agents()));
     let service = setup.start().await;
-    let wrong = [bearer(&"w".repeat(40))];
+    let wrong = [authorization(&"w".repeat(40))];
     for path in REFUSAL_PATHS.iter().copied() {
         for headers in [&[][..], &wrong] {
             let answer = send_request(&service, path, headers, b"{}").await;
-            expect(&answer, path, (401, "unauthenticated", -32058));
+            expect_refusal(&answer, path, (401, "unauthenticated", -32058));
             assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{path:?}");
         }
     }
@@ -126,28 +130,28 @@ async fn unauthenticated_requests_are_refused_in_the_path_format() {
 async fn foreign_origins_and_hosts_are_refused_in_the_path_format() {
     let service = Setup::new(&agents()).start().await;
     for path in REFUSAL_PATHS.iter().copied() {
-        let headers = [bearer(&service.token), "Origin: https://evil.example".to_owned()];
+        let headers = [authorization(&service.token), "Origin: https://evil.example".to_owned()];
         let answer = send_request(&service, path, &headers, b"{}").await;
-        expect(&answer, path, (403, "origin-foreign", -32600));
+        expect_refusal(&answer, path, (403, "origin-foreign", -32600));
         let version = path.version.map(|version| format!("A2A-Version: {version}\r\n"));
         let bytes = format!(
             "{} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n{}\r\n",
             path.line,
             version.unwrap_or_default()
         );
-        let answer = TestResponse::read(&service.raw(bytes.as_bytes()).await).unwrap();
-        expect(&answer, path, (421, "host-unknown", -32600));
+        let answer = TestResponse::parse(&service.send_raw(bytes.as_bytes()).await).unwrap();
+        expect_refusal(&answer, path, (421, "host-unknown", -32600));
     }
 }
 
 #[tokio::test]
 async fn a_locked_out_caller_is_refused_in_the_path_format() {
     let service = Setup::new(&format!("{}[lockout]\nfailures = 1\n", agents())).start().await;
-    let wrong = [bearer(&"w".repeat(40))];
+    let wrong = [authorization(&"w".repeat(40))];
     send_request(&service, REFUSAL_PATHS[0], &wrong, b"{}").await;
     for path in REFUSAL_PATHS.iter().copied() {
         let answer = send_request(&service, path, &wrong, b"{}").await;
-        expect(&answer, path, (429, "locked-out", -32057));
+        expect_refusal(&answer, path, (429, "locked-out", -32057));
         let wait: u32 = answer.header("retry-after").unwrap().parse().unwrap();
         assert!(wait > 800, "{answer:?}");
     }
@@ -157,11 +161,11 @@ async fn a_locked_out_caller_is_refused_in_the_path_format() {
 async fn a_rate_limited_call_is_refused_in_the_path_format() {
     let limit = "a2a.rate_limit = { requests_per_second = 0.001, burst = 1 }\n";
     let service = Setup::new(&format!("{}{limit}", agents())).start().await;
-    let valid_headers = [bearer(&service.token)];
+    let valid_headers = [authorization(&service.token)];
     send_request(&service, REFUSAL_PATHS[0], &valid_headers, b"{}").await;
     for path in REFUSAL_PATHS.iter().copied() {
         let answer = send_request(&service, path, &valid_headers, b"{}").await;
-        expect(&answer, path, (429, "rate-limited", -32057));
+        expect_refusal(&answer, path, (429, "rate-limited", -32057));
         assert!(answer.header("retry-after").is_some(), "{answer:?}");
     }
 }
@@ -176,18 +180,18 @@ fn paths_with_body() -> impl Iterator<Item = RefusalPath> {
 #[tokio::test]
 async fn long_late_and_mistyped_bodies_are_refused_in_the_format() {
     let server = "max_body_bytes = 1024\nbody_timeout = 0.3";
-    let service = Setup::server(server, &agents()).start().await;
-    let authorization = bearer(&service.token);
+    let service = Setup::with_server_settings(server, &agents()).start().await;
+    let authorization = authorization(&service.token);
     for path in paths_with_body() {
         let long = "x".repeat(2000);
         let answer =
             send_request(&service, path, std::slice::from_ref(&authorization), long.as_bytes())
                 .await;
-        expect(&answer, path, (413, "body-too-large", -32600));
+        expect_refusal(&answer, path, (413, "body-too-large", -32600));
 
         let headers = [authorization.clone(), "Content-Type: text/plain".to_owned()];
         let answer = send_request(&service, path, &headers, b"{}").await;
-        expect(&answer, path, (415, "content-type-unsupported", -32005));
+        expect_refusal(&answer, path, (415, "content-type-unsupported", -32005));
 
         let version = path.version.map(|version| format!("A2A-Version: {version}\r\n"));
         let bytes = format!(
@@ -196,29 +200,29 @@ async fn long_late_and_mistyped_bodies_are_refused_in_the_format() {
             path.line,
             version.unwrap_or_default()
         );
-        let answer = TestResponse::read(&service.raw(bytes.as_bytes()).await).unwrap();
-        expect(&answer, path, (408, "body-timeout", -32600));
+        let answer = TestResponse::parse(&service.send_raw(bytes.as_bytes()).await).unwrap();
+        expect_refusal(&answer, path, (408, "body-timeout", -32600));
     }
 }
 
 #[tokio::test]
 async fn unserved_versions_and_paths_are_refused_in_the_path_format() {
     let service = Setup::new(&agents()).start().await;
-    let valid_headers = [bearer(&service.token)];
+    let valid_headers = [authorization(&service.token)];
     let call = json!({"jsonrpc": "2.0", "id": null, "method": "SendMessage", "params": {}});
     for version in ["1.1", "2.0", "latest"] {
         let line = "GET /agents/echo/v1/tasks";
         let path = refusal_path(line, Some(version), RefusalFormat::Status);
         let answer = send_request(&service, path, &valid_headers, b"").await;
-        expect(&answer, path, (400, "version-unsupported", -32009));
+        expect_refusal(&answer, path, (400, "version-unsupported", -32009));
         assert_eq!(answer.json()["error"]["details"][0]["reason"], "VERSION_NOT_SUPPORTED");
         let rpc =
             RefusalPath { line: "POST /agents/echo/v1", format: RefusalFormat::JsonRpc, ..path };
         let answer = send_request(&service, rpc, &valid_headers, call.to_string().as_bytes()).await;
-        expect(&answer, rpc, (200, "version-unsupported", -32009));
+        expect_refusal(&answer, rpc, (200, "version-unsupported", -32009));
     }
     let old_path = refusal_path("GET /agents/echo/v1/tasks", Some("0.2"), RefusalFormat::V0_3);
-    expect(
+    expect_refusal(
         &send_request(&service, old_path, &valid_headers, b"").await,
         old_path,
         (400, "version-unsupported", -32009),
@@ -227,7 +231,7 @@ async fn unserved_versions_and_paths_are_refused_in_the_path_format() {
     for (version, format) in [(None, RefusalFormat::V0_3), (Some("1.0"), RefusalFormat::Status)] {
         for line in ["GET /agents/echo/v1/nonsense", "GET /agents/echo/v1/tasks/%ff"] {
             let path = refusal_path(line, version, format);
-            expect(
+            expect_refusal(
                 &send_request(&service, path, &valid_headers, b"").await,
                 path,
                 (404, "path-unknown", -32601),
@@ -237,7 +241,7 @@ async fn unserved_versions_and_paths_are_refused_in_the_path_format() {
     for version in [None, Some("1.0")] {
         let path = refusal_path("GET /agents/echo/v1", version, RefusalFormat::JsonRpc);
         let answer = send_request(&service, path, &valid_headers, b"").await;
-        expect(&answer, path, (405, "method-not-allowed", -32600));
+        expect_refusal(&answer, path, (405, "method-not-allowed", -32600));
         assert_eq!(answer.header("allow"), Some("POST"), "{answer:?}");
     }
 }
@@ -245,7 +249,7 @@ async fn unserved_versions_and_paths_are_refused_in_the_path_format() {
 /// What is no path of A2A keeps the document of RFC 9457, whatever version its caller names.
 #[tokio::test]
 async fn other_paths_are_refused_with_a_problem_document() {
-    let service = Setup::server("public_card = false", &agents()).start().await;
+    let service = Setup::with_server_settings("public_card = false", &agents()).start().await;
     for line in [
         "GET /status",
         "GET /api/v1/agents",
@@ -267,7 +271,7 @@ async fn an_a2a_content_type_gets_errors_in_the_a2a_format() {
     let service = Setup::new(&agents()).start().await;
     let accept = "Accept: application/a2a+json".to_owned();
     for (headers, status) in
-        [(vec![accept.clone()], 401), (vec![bearer(&service.token), accept], 404)]
+        [(vec![accept.clone()], 401), (vec![authorization(&service.token), accept], 404)]
     {
         let path = refusal_path("GET /agents/echo/v1/tasks/x", Some("1.0"), RefusalFormat::Status);
         let answer = send_request(&service, path, &headers, b"").await;
@@ -298,7 +302,7 @@ async fn results_of_1_0_have_the_a2a_type_by_default() {
     ] {
         let body = if kind.is_some() { message.to_string() } else { String::new() };
         let headers: Vec<_> = [
-            Some(bearer(&service.token)),
+            Some(authorization(&service.token)),
             Some(format!("A2A-Version: {version}")),
             accept.map(|accept| format!("Accept: {accept}")),
             kind.map(|kind| format!("Content-Type: {kind}")),

@@ -7,12 +7,12 @@ use std::fs;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, id, outcome, state};
+use crate::harness::client::{completed_with, id, outcome, state};
 use crate::harness::disk::SmallDisk;
-use crate::harness::{Service, ServiceClient, Setup, fake, gated, message, poll_until};
+use crate::harness::{Service, ServiceClient, Setup, fake_agent, gated_agent, message, poll_until};
 
 /// A configuration that is read again only when that is asked for.
-pub(crate) fn text(agents: &str) -> String {
+pub(crate) fn config_text(agents: &str) -> String {
     config_with_server("watch = false", agents)
 }
 
@@ -24,23 +24,23 @@ fn config_with_server(server: &str, agents: &str) -> String {
 
 /// An agent that waits for its gate and answers with this word.
 fn answering_agent(word: &str) -> String {
-    gated("one", "max_concurrent = 1")
+    gated_agent("one", "max_concurrent = 1")
         .replace("echo \"$word\"\n", &format!("echo \"$word {word}\"\n"))
 }
 
-pub(crate) async fn begin(text: &str) -> Service {
-    Setup::bare(text).start().await
+pub(crate) async fn start_service(text: &str) -> Service {
+    Setup::from_config_text(text).start().await
 }
 
 /// Puts another text in the place of the configuration.
-pub(crate) fn write(service: &mut Service, text: &str) {
-    service.setup.rewrite(text);
-    service.setup.write();
+pub(crate) fn write_config(service: &mut Service, text: &str) {
+    service.setup.set_config_text(text);
+    service.setup.write_config();
 }
 
 /// Puts another text there, and has it read; what was told.
-pub(crate) async fn reload(service: &mut Service, text: &str) -> Value {
-    write(service, text);
+pub(crate) async fn write_and_reload(service: &mut Service, text: &str) -> Value {
+    write_config(service, text);
     let answer = service.post("/api/v1/reload", "").await;
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.json()
@@ -53,7 +53,7 @@ async fn submit(client: &ServiceClient, agent: &str, text: &str) -> String {
     id(&client.rpc(agent, "message/send", &params).await)
 }
 
-async fn ended(client: &ServiceClient, id: &str) -> Value {
+async fn wait_for_execution_end(client: &ServiceClient, id: &str) -> Value {
     poll_until("the end", async || {
         let record = client.execution(id).await;
         record["outcome"].is_string().then_some(record)
@@ -62,70 +62,76 @@ async fn ended(client: &ServiceClient, id: &str) -> Value {
 }
 
 fn outcome_and_output(record: &Value) -> (&str, &str) {
-    let text = |key: &str| record[key].as_str().unwrap_or_default().trim_end();
-    (text("outcome"), text("output"))
+    let field_text = |key: &str| record[key].as_str().unwrap_or_default().trim_end();
+    (field_text("outcome"), field_text("output"))
 }
 
-async fn configuration(client: &ServiceClient) -> Value {
+async fn configuration_status(client: &ServiceClient) -> Value {
     client.get("/status").await.json()["configuration"].take()
 }
 
 #[tokio::test]
 async fn a_reload_applies_to_queued_but_not_to_running_work() {
-    let other = fake("two", "echo", "");
-    let mut service = begin(&text(&[answering_agent("old"), other.clone()].concat())).await;
+    let other_agent = fake_agent("two", "echo", "");
+    let old_agents = [answering_agent("old"), other_agent.clone()].concat();
+    let mut service = start_service(&config_text(&old_agents)).await;
     service.send("two", "hello").await;
     let idle_agent = async || {
-        let two = service.agent("two").await;
-        two["lastExecution"].is_object().then_some(two)
+        let other_status = service.agent_status("two").await;
+        other_status["lastExecution"].is_object().then_some(other_status)
     };
-    let two = poll_until("the rest of the other agent", idle_agent).await;
-    let running = submit(&service, "one", "a").await;
+    let other_status = poll_until("the rest of the other agent", idle_agent).await;
+    let running_id = submit(&service, "one", "a").await;
     service.setup.wait_for_text("log", "start a\n").await;
-    let waiting = submit(&service, "one", "b").await;
-    let report = reload(&mut service, &text(&[answering_agent("new"), other].concat())).await;
+    let waiting_id = submit(&service, "one", "b").await;
+    let new_agents = [answering_agent("new"), other_agent].concat();
+    let report = write_and_reload(&mut service, &config_text(&new_agents)).await;
     assert_eq!(
         (&report["generation"], &report["applied"]["agents"]),
         (&json!(2), &json!({"added": [], "changed": ["one"], "removed": []}))
     );
-    let queued = &service.agent("one").await["queued"][0]["id"];
-    assert_eq!(*queued, json!(waiting));
-    service.setup.open("go");
+    let queued = &service.agent_status("one").await["queued"][0]["id"];
+    assert_eq!(*queued, json!(waiting_id));
+    service.setup.open_gate("go");
     // R-61: Running work keeps its configuration, queued work starts with the new one, and an agent
     // with unchanged tables is unchanged
-    assert_eq!(outcome_and_output(&ended(&service, &running).await), ("completed", "a old"));
-    assert_eq!(outcome_and_output(&ended(&service, &waiting).await), ("completed", "b new"));
-    assert_eq!(service.agent("two").await, two, "it was touched");
-    let repeated = service.post("/api/v1/reload", "").await.json();
+    let running_record = wait_for_execution_end(&service, &running_id).await;
+    assert_eq!(outcome_and_output(&running_record), ("completed", "a old"));
+    let waiting_record = wait_for_execution_end(&service, &waiting_id).await;
+    assert_eq!(outcome_and_output(&waiting_record), ("completed", "b new"));
+    assert_eq!(service.agent_status("two").await, other_status, "it was touched");
+    let repeated_report = service.post("/api/v1/reload", "").await.json();
     assert_eq!(
-        (&repeated["generation"], &repeated["applied"]["agents"]["changed"]),
+        (&repeated_report["generation"], &repeated_report["applied"]["agents"]["changed"]),
         (&json!(2), &json!([]))
     );
 }
 
 #[tokio::test]
 async fn a_removed_agent_finishes_its_work_and_a_new_one_serves() {
-    let mut service =
-        begin(&text(&[answering_agent("old"), fake("two", "echo", "")].concat())).await;
-    let running = submit(&service, "one", "a").await;
+    let old_agents = [answering_agent("old"), fake_agent("two", "echo", "")].concat();
+    let mut service = start_service(&config_text(&old_agents)).await;
+    let running_id = submit(&service, "one", "a").await;
     service.setup.wait_for_text("log", "start a\n").await;
-    let waiting = submit(&service, "one", "b").await;
-    let agents = [fake("two", "echo", ""), fake("three", "echo", "")].concat();
-    let report = reload(&mut service, &text(&agents)).await;
+    let waiting_id = submit(&service, "one", "b").await;
+    let new_agents = [fake_agent("two", "echo", ""), fake_agent("three", "echo", "")].concat();
+    let report = write_and_reload(&mut service, &config_text(&new_agents)).await;
     let agents = &report["applied"]["agents"];
     assert_eq!(*agents, json!({"added": ["three"], "changed": [], "removed": ["one"]}));
-    assert_eq!(outcome(&service.send("three", "hello").await), completed("hello"));
-    let refused = service.refused("one", "message/send", message("c")).await;
+    assert_eq!(outcome(&service.send("three", "hello").await), completed_with("hello"));
+    let refused = service.expect_refusal("one", "message/send", message("c")).await;
     assert_eq!(refused, (-32053, "agent-removed".to_owned()));
-    assert_eq!(state(&service.task("one", &running).await), "working");
-    assert_eq!(service.agent("one").await["health"], "draining");
-    service.setup.open("go");
+    assert_eq!(state(&service.task("one", &running_id).await), "working");
+    assert_eq!(service.agent_status("one").await["health"], "draining");
+    service.setup.open_gate("go");
     // R-62: A removed agent accepts no new work, finishes running and queued work, and then
     // disappears
-    assert_eq!(outcome_and_output(&ended(&service, &running).await), ("completed", "a old"));
-    assert_eq!(outcome_and_output(&ended(&service, &waiting).await), ("completed", "b old"));
+    let running_record = wait_for_execution_end(&service, &running_id).await;
+    assert_eq!(outcome_and_output(&running_record), ("completed", "a old"));
+    let waiting_record = wait_for_execution_end(&service, &waiting_id).await;
+    assert_eq!(outcome_and_output(&waiting_record), ("completed", "b old"));
     poll_until("the end of the agent", async || {
-        let refused = service.refused("one", "message/send", message("d")).await;
+        let refused = service.expect_refusal("one", "message/send", message("d")).await;
         (refused.1 == "agent-unknown").then_some(())
     })
     .await;
@@ -144,11 +150,12 @@ output = "events"
 
 #[tokio::test]
 async fn an_open_question_of_a_removed_agent_is_settled() {
-    let mut service = begin(&text(&[QUESTION_AGENT, &fake("two", "echo", "")].concat())).await;
+    let agents = [QUESTION_AGENT, &fake_agent("two", "echo", "")].concat();
+    let mut service = start_service(&config_text(&agents)).await;
     let task = service.send("asking", "hello").await;
     assert_eq!(state(&task), "input-required");
-    reload(&mut service, &text(&fake("two", "echo", ""))).await;
-    let record = ended(&service, &id(&task)).await;
+    write_and_reload(&mut service, &config_text(&fake_agent("two", "echo", ""))).await;
+    let record = wait_for_execution_end(&service, &id(&task)).await;
     // R-64: An open question of a removed agent is settled
     assert_eq!(
         (&record["outcome"], &record["error"]["code"]),
@@ -158,17 +165,18 @@ async fn an_open_question_of_a_removed_agent_is_settled() {
 
 #[tokio::test]
 async fn an_invalid_configuration_is_reported_and_not_applied() {
-    let valid_config = text(&fake("one", "echo", ""));
-    let mut service = begin(&valid_config).await;
-    let invalid_config = text("[agents.two]\ncommand = 'sh'\nmax_concurent = 3\n[tokens.x]\n");
-    write(&mut service, &invalid_config);
+    let valid_config = config_text(&fake_agent("one", "echo", ""));
+    let mut service = start_service(&valid_config).await;
+    let invalid_config =
+        config_text("[agents.two]\ncommand = 'sh'\nmax_concurent = 3\n[tokens.x]\n");
+    write_config(&mut service, &invalid_config);
     let answer = service.post("/api/v1/reload", "").await;
     let report = answer.json();
     assert_eq!((answer.status, &report["code"]), (422, &json!("configuration-rejected")));
     let line = invalid_config.lines().position(|line| line.starts_with("max_con")).unwrap() + 1;
-    let first = &report["rejected"][0];
+    let error = &report["rejected"][0];
     assert_eq!(
-        (&first["file"], &first["line"], &first["column"], &first["key"], &first["hint"]),
+        (&error["file"], &error["line"], &error["column"], &error["key"], &error["hint"]),
         (
             &json!("supervisor.toml"),
             &json!(line),
@@ -179,69 +187,71 @@ async fn an_invalid_configuration_is_reported_and_not_applied() {
     );
     assert_eq!(report["rejected"].as_array().unwrap().len(), 2);
     let command = service.command(&["reload"], "").await;
-    assert_eq!(command.code, Some(4), "{command:?}");
+    assert_eq!(command.exit_code, Some(4), "{command:?}");
     assert!(command.stderr.contains(&format!("supervisor.toml:{line}:1: agents.two.max_")));
-    let current = configuration(&service).await;
+    let current = configuration_status(&service).await;
     assert_eq!((&current["generation"], &current["rejected"]), (&json!(1), &report["rejected"]));
     // R-66: An invalid configuration changes nothing, and the report has the line and column of the
     // error
-    assert_eq!(outcome(&service.send("one", "hello").await), completed("hello"));
-    reload(&mut service, &valid_config).await;
-    assert_eq!(configuration(&service).await["rejected"], json!([]));
+    assert_eq!(outcome(&service.send("one", "hello").await), completed_with("hello"));
+    write_and_reload(&mut service, &valid_config).await;
+    assert_eq!(configuration_status(&service).await["rejected"], json!([]));
 }
 
 #[tokio::test]
 async fn settings_that_need_a_restart_are_reported_as_pending() {
-    let agents = fake("one", "echo", "");
-    let mut service = begin(&text(&agents)).await;
+    let agents = fake_agent("one", "echo", "");
+    let mut service = start_service(&config_text(&agents)).await;
     let lines =
         "watch = false\nmax_connections = 77\ndata_dir = 'HERE/elsewhere'\nmax_body_bytes = 2048";
-    let report = reload(&mut service, &config_with_server(lines, &agents)).await;
+    let report = write_and_reload(&mut service, &config_with_server(lines, &agents)).await;
     let pending = ["server.data_dir", "server.token_file", "server.max_connections"];
     // R-67: Settings that need a restart are reported by their keys
     assert_eq!(report["pending"], json!(pending));
     assert_eq!(report["applied"]["settings"], json!(["server.max_body_bytes"]));
     assert_eq!(service.post("/agents/one/v1", &"x".repeat(3000)).await.status, 413);
-    assert_eq!(configuration(&service).await["pending"], report["pending"]);
-    assert_eq!(reload(&mut service, &text(&agents)).await["pending"], json!([]));
+    assert_eq!(configuration_status(&service).await["pending"], report["pending"]);
+    assert_eq!(write_and_reload(&mut service, &config_text(&agents)).await["pending"], json!([]));
 }
 
 #[tokio::test]
 async fn sighup_reloads_the_configuration() {
-    let mut service = begin(&text(&fake("one", "echo", ""))).await;
-    write(&mut service, &text(&[fake("one", "echo", ""), fake("two", "echo", "")].concat()));
+    let mut service = start_service(&config_text(&fake_agent("one", "echo", ""))).await;
+    let new_agents = [fake_agent("one", "echo", ""), fake_agent("two", "echo", "")].concat();
+    write_config(&mut service, &config_text(&new_agents));
     service.signal(Signal::SIGHUP);
     poll_until("the second generation", async || {
-        (configuration(&service).await["generation"] == 2).then_some(())
+        (configuration_status(&service).await["generation"] == 2).then_some(())
     })
     .await;
     // R-69: The service reloads the configuration on SIGHUP, and when it or a file that it names
     // changes
-    assert_eq!(outcome(&service.send("two", "hello").await), completed("hello"));
+    assert_eq!(outcome(&service.send("two", "hello").await), completed_with("hello"));
     assert!(service.stderr_text().contains("configuration read"));
 }
 
 #[tokio::test]
 async fn a_change_of_the_configuration_or_a_named_file_reloads() {
     let agent = "[agents.one.env_file]\nA_TOKEN = 'HERE/secret'\n";
-    let agents = fake("one", "env", agent);
-    let setup = Setup::bare(&config_with_server("", &agents));
+    let agents = fake_agent("one", "env", agent);
+    let setup = Setup::from_config_text(&config_with_server("", &agents));
     let secret = setup.test_folder().join("secret");
     fs::write(&secret, "first-first-first").unwrap();
     let mut service = setup.start().await;
-    assert_eq!(configuration(&service).await["watched"], true);
+    assert_eq!(configuration_status(&service).await["watched"], true);
     fs::write(&secret, "second-second-second").unwrap();
     let generation = async |expected: u64| {
         poll_until("a generation", async || {
-            (configuration(&service).await["generation"] == expected).then_some(())
+            (configuration_status(&service).await["generation"] == expected).then_some(())
         })
         .await;
     };
     generation(2).await;
-    let both = [agents.as_str(), &fake("two", "echo first-first-first:second-second-second", "")];
-    write(&mut service, &config_with_server("", &both.concat()));
+    let both_agents =
+        [agents.as_str(), &fake_agent("two", "echo first-first-first:second-second-second", "")];
+    write_config(&mut service, &config_with_server("", &both_agents.concat()));
     poll_until("the third generation", async || {
-        (configuration(&service).await["generation"] == 3).then_some(())
+        (configuration_status(&service).await["generation"] == 3).then_some(())
     })
     .await;
     // Texts of the agents' environments are masked, those before and those now.
@@ -253,36 +263,40 @@ async fn a_change_of_the_configuration_or_a_named_file_reloads() {
 
 #[tokio::test]
 async fn configured_tokens_change_and_their_owner_keeps_its_tasks() {
-    let agents = fake("one", "echo", "");
+    let agents = fake_agent("one", "echo", "");
     let token = |file: &str| format!("[tokens.ann]\ntoken_file = 'HERE/{file}'\n");
-    let setup = Setup::bare(&text(&agents));
+    let setup = Setup::from_config_text(&config_text(&agents));
     for (file, letter) in [("ann", "a"), ("ann-next", "n")] {
         fs::write(setup.test_folder().join(file), letter.repeat(40)).unwrap();
     }
     let mut service = setup.start().await;
-    let (ann, next) = (service.with(&"a".repeat(40)), service.with(&"n".repeat(40)));
+    let (ann, next) = (service.with_token(&"a".repeat(40)), service.with_token(&"n".repeat(40)));
     assert_eq!(ann.get("/status").await.status, 401);
-    let report = reload(&mut service, &text(&[agents.clone(), token("ann")].concat())).await;
+    let report =
+        write_and_reload(&mut service, &config_text(&[agents.clone(), token("ann")].concat()))
+            .await;
     assert_eq!(report["applied"]["tokens"]["added"], json!(["ann"]));
     let task = id(&ann.send("one", "hello").await);
-    let report = reload(&mut service, &text(&[agents.clone(), token("ann-next")].concat())).await;
+    let report =
+        write_and_reload(&mut service, &config_text(&[agents.clone(), token("ann-next")].concat()))
+            .await;
     assert_eq!(report["applied"]["tokens"]["changed"], json!(["ann"]));
     assert_eq!((ann.get("/status").await.status, next.get("/status").await.status), (401, 200));
     // R-71: A configured token that is replaced leaves all tasks to its owner
-    assert_eq!(outcome(&next.task("one", &task).await), completed("hello"));
-    reload(&mut service, &text(&agents)).await;
+    assert_eq!(outcome(&next.task("one", &task).await), completed_with("hello"));
+    write_and_reload(&mut service, &config_text(&agents)).await;
     assert_eq!(next.get("/status").await.status, 401);
 }
 
 #[tokio::test]
 async fn a_reload_needs_administration_of_all_agents() {
-    let agents = fake("one", "echo", "");
+    let agents = fake_agent("one", "echo", "");
     let tokens = "[tokens.ann]\ntoken_env = 'ANN'\n[tokens.bob]\ntoken_env = 'BOB'\n\
          scopes = ['admin']\nagents = ['one']\n";
-    let setup = Setup::bare(&text(&[&agents, tokens].concat()));
+    let setup = Setup::from_config_text(&config_text(&[&agents, tokens].concat()));
     let service = setup.env("ANN", &"a".repeat(40)).env("BOB", &"b".repeat(40)).start().await;
     for token in ["a", "b"] {
-        let answer = service.with(&token.repeat(40)).post("/api/v1/reload", "").await;
+        let answer = service.with_token(&token.repeat(40)).post("/api/v1/reload", "").await;
         assert_eq!((answer.status, &answer.json()["code"]), (403, &json!("forbidden")));
     }
 }
@@ -294,13 +308,13 @@ async fn configured_schedules_are_added_changed_and_removed() {
             "[schedules.beat]\nagent = 'echo'\ncron = '{cron}'\ninput = 'x'\ntimezone = 'UTC'\n"
         )
     };
-    let echo = fake("echo", "echo", "");
-    let mut service = begin(&text(&echo)).await;
-    let mut reload = async |agents: String| {
-        service.setup.rewrite(&text(&agents));
-        service.setup.write();
+    let echo = fake_agent("echo", "echo", "");
+    let mut service = start_service(&config_text(&echo)).await;
+    let mut reload_schedules = async |agents: String| {
+        service.setup.set_config_text(&config_text(&agents));
+        service.setup.write_config();
         let output = service.command(&["reload", "--json"], "").await;
-        assert_eq!(output.code, Some(0), "{output:?}");
+        assert_eq!(output.exit_code, Some(0), "{output:?}");
         let report: Value = serde_json::from_str(&output.stdout).unwrap();
         let schedules = service.get("/api/v1/schedules").await.json();
         let crons: Vec<_> = schedules["schedules"]
@@ -311,24 +325,25 @@ async fn configured_schedules_are_added_changed_and_removed() {
             .collect();
         (report["applied"]["schedules"].clone(), crons)
     };
-    let (changes, crons) = reload([echo.clone(), beat("0 3 * * *")].concat()).await;
+    let (changes, crons) = reload_schedules([echo.clone(), beat("0 3 * * *")].concat()).await;
     assert_eq!((&changes["added"], crons), (&json!(["beat"]), vec![json!("0 3 * * *")]));
-    let (changes, crons) = reload([echo.clone(), beat("0 4 * * *")].concat()).await;
+    let (changes, crons) = reload_schedules([echo.clone(), beat("0 4 * * *")].concat()).await;
     assert_eq!((&changes["changed"], crons), (&json!(["beat"]), vec![json!("0 4 * * *")]));
-    let (changes, crons) = reload(echo.clone()).await;
+    let (changes, crons) = reload_schedules(echo.clone()).await;
     assert_eq!((&changes["removed"], crons.len()), (&json!(["beat"]), 0));
 }
 
 #[tokio::test]
 async fn a_changed_log_level_applies_at_once() {
-    let agents = fake("one", "echo", "");
-    let mut service = begin(&text(&agents)).await;
-    assert_eq!(outcome(&service.send("one", "quiet").await), completed("quiet"));
+    let agents = fake_agent("one", "echo", "");
+    let mut service = start_service(&config_text(&agents)).await;
+    assert_eq!(outcome(&service.send("one", "quiet").await), completed_with("quiet"));
     assert!(!service.stderr_text().contains("moved"), "{}", service.stderr_text());
-    let report = reload(&mut service, &format!("[log]\nlevel = 'debug'\n{}", text(&agents))).await;
+    let debug_config = format!("[log]\nlevel = 'debug'\n{}", config_text(&agents));
+    let report = write_and_reload(&mut service, &debug_config).await;
     assert_eq!(report["applied"]["settings"], json!(["log.level"]));
     poll_until("a line of the lower level", async || {
-        assert_eq!(outcome(&service.send("one", "loud").await), completed("loud"));
+        assert_eq!(outcome(&service.send("one", "loud").await), completed_with("loud"));
         service.stderr_text().contains("moved").then_some(())
     })
     .await;
@@ -337,10 +352,10 @@ async fn a_changed_log_level_applies_at_once() {
 /// Nothing is wrong with the configuration, so who asked is not told that.
 #[tokio::test]
 async fn a_reload_with_a_full_ledger_fails_and_can_be_repeated() {
-    let echo = fake("echo", "echo", "");
+    let echo = fake_agent("echo", "echo", "");
     let beat = "[schedules.beat]\nagent = 'two'\ncron = '0 3 * * *'\ninput = 'x'\n";
-    let setup = Setup::bare(&text(&echo));
-    let Some(disk) = SmallDisk::for_ledger(setup.test_folder(), 16) else { return };
+    let setup = Setup::from_config_text(&config_text(&echo));
+    let Some(disk) = SmallDisk::mount_for_ledger(setup.test_folder(), 16) else { return };
     let (mut service, disk) = (setup.start().await, disk);
     disk.fill();
     poll_until("a ledger that is full", async || {
@@ -348,8 +363,8 @@ async fn a_reload_with_a_full_ledger_fails_and_can_be_repeated() {
         (service.call("echo", "message/send", &message("x")).await.status != 200).then_some(())
     })
     .await;
-    service.setup.rewrite(&text(&[&echo, &fake("two", "echo", ""), beat].concat()));
-    service.setup.write();
+    let new_tables = [echo.as_str(), &fake_agent("two", "echo", ""), beat].concat();
+    write_config(&mut service, &config_text(&new_tables));
     let refused = service.post("/api/v1/reload", "").await;
     let problem = refused.json();
     assert_eq!(
@@ -361,7 +376,7 @@ async fn a_reload_with_a_full_ledger_fails_and_can_be_repeated() {
     let detail = problem["detail"].as_str().unwrap();
     assert!(!detail.contains("sqlite") && !detail.contains('/'), "{detail}");
     assert_eq!(service.get("/status/agents/two").await.status, 404);
-    disk.free();
+    disk.remove_filler();
     let report = poll_until("room in the ledger", async || {
         let answer = service.post("/api/v1/reload", "").await;
         (answer.status == 200).then(|| answer.json())

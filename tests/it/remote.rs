@@ -6,9 +6,9 @@ mod hops;
 
 use serde_json::Value;
 
-use crate::harness::client::{completed, failed, outcome, state};
+use crate::harness::client::{completed_with, failed_with, outcome, state};
 use crate::harness::{Service, Setup, message, poll_until};
-use crate::streams::{open_stream, read_to};
+use crate::streams::{open_stream, read_until};
 
 /// Agent ids of the caller, with the version and the binding of each, and the path of the interface at the other
 /// service.
@@ -21,7 +21,7 @@ const REMOTE_AGENTS: [(&str, &str, &str, &str); 4] = [
 
 /// Agent of the other service. It writes its answer in two pieces: the second one after the file `HERE/go-WORD` is
 /// there. It fails, refuses, makes an artifact, asks or starts anew for the words of that name.
-const WORKER: &str = r#"
+const WORKER_AGENT: &str = r#"
 [agents.worker]
 command = "sh"
 args = ["-c", '''
@@ -47,7 +47,7 @@ retry.base = 0.01
 "#;
 
 /// Returns the configuration of one remote agent.
-fn remote(id: &str, url: &str, settings: &str) -> String {
+fn remote_agent(id: &str, url: &str, settings: &str) -> String {
     format!(
         "[agents.{id}]\nkind = 'remote'\nretry.max = 0\n[agents.{id}.remote]\nurl = '{url}'\n{settings}\n"
     )
@@ -59,64 +59,67 @@ fn remote_agents(other: &Service, agent: &str, token: &str) -> String {
         let url = format!("http://{}/agents/{agent}{path}", other.address);
         let settings =
             format!("version = '{version}'\nbinding = '{binding}'\ntoken_env = '{token}'");
-        remote(id, &url, &settings)
+        remote_agent(id, &url, &settings)
     };
     REMOTE_AGENTS.iter().map(agent_config).collect()
 }
 
 /// Starts both services: the caller, and the one that has the worker.
 async fn start_pair() -> (Service, Service) {
-    let other = Service::start(WORKER).await;
-    let setup = Setup::new(&remote_agents(&other, "worker", "OTHER_TOKEN"));
-    let caller = setup.env("OTHER_TOKEN", &other.token).start().await;
-    (caller, other)
+    let remote_service = Service::start(WORKER_AGENT).await;
+    let setup = Setup::new(&remote_agents(&remote_service, "worker", "OTHER_TOKEN"));
+    let caller = setup.env("OTHER_TOKEN", &remote_service.token).start().await;
+    (caller, remote_service)
 }
 
 #[tokio::test]
 async fn a_remote_agent_answers_in_each_version_and_binding() {
-    let (caller, other) = start_pair().await;
-    other.setup.open("go");
+    let (caller, remote_service) = start_pair().await;
+    remote_service.setup.open_gate("go");
     for (id, ..) in REMOTE_AGENTS {
         let task = caller.send(id, id).await;
-        assert_eq!(outcome(&task), completed(&format!("first {id}, then the rest")), "{id}");
+        assert_eq!(outcome(&task), completed_with(&format!("first {id}, then the rest")), "{id}");
     }
 }
 
 #[tokio::test]
 async fn remote_text_is_streamed_before_the_remote_end() {
-    let (caller, other) = start_pair().await;
+    let (caller, remote_service) = start_pair().await;
     for (id, ..) in REMOTE_AGENTS {
         let body = crate::harness::json_rpc_call("message/stream", &message(id));
         let mut stream = open_stream(&caller, id, "0.3", &body).await;
-        let first_text = read_to(&mut stream, "first").await;
+        let first_text = read_until(&mut stream, "first").await;
         assert!(first_text.contains(&format!("first {id}")), "{id}: {first_text}");
-        assert!(!other.setup.read("log").contains(&format!("end {id}")), "{id}");
-        other.setup.open(&format!("go-{id}"));
-        let rest = read_to(&mut stream, "\"final\":true").await;
-        assert!(rest.contains("rest\"") && rest.contains("completed"), "{id}: {rest}");
+        assert!(!remote_service.setup.read("log").contains(&format!("end {id}")), "{id}");
+        remote_service.setup.open_gate(&format!("go-{id}"));
+        let remaining_events = read_until(&mut stream, "\"final\":true").await;
+        assert!(
+            remaining_events.contains("rest\"") && remaining_events.contains("completed"),
+            "{id}: {remaining_events}"
+        );
     }
 }
 
 #[tokio::test]
 async fn cancelling_a_task_cancels_the_remote_task() {
-    let (caller, other) = start_pair().await;
+    let (caller, remote_service) = start_pair().await;
     let mut log = String::new();
     for (id, ..) in REMOTE_AGENTS {
-        let task = caller.begin(id, id).await;
+        let task = caller.start_task(id, id).await;
         log.push_str(&format!("start {id}\n"));
-        other.setup.wait_for_text("log", &log).await;
+        remote_service.setup.wait_for_text("log", &log).await;
         assert_eq!(state(&caller.cancel(id, &task).await), "canceled", "{id}");
-        let executions = other.get("/api/v1/executions").await.json();
+        let executions = remote_service.get("/api/v1/executions").await.json();
         assert_eq!(executions["executions"][0]["state"], "cancelled", "{id}: {executions}");
     }
 }
 
 #[tokio::test]
 async fn the_remote_outcome_is_the_outcome() {
-    let (caller, _other) = start_pair().await;
+    let (caller, _remote_service) = start_pair().await;
     for (id, ..) in REMOTE_AGENTS {
         let task = caller.send(id, "fail").await;
-        assert_eq!(outcome(&task), failed("agent-reported"), "{id}");
+        assert_eq!(outcome(&task), failed_with("agent-reported"), "{id}");
         let text = task.pointer("/status/message/parts/0/text").and_then(Value::as_str).unwrap();
         assert!(text.contains("no such order"), "{id}: {text}");
         let task = caller.send(id, "reject").await;
@@ -130,19 +133,19 @@ async fn the_remote_outcome_is_the_outcome() {
 
 #[tokio::test]
 async fn an_answer_restarted_remotely_replaces_the_old_one() {
-    let (caller, other) = start_pair().await;
+    let (caller, remote_service) = start_pair().await;
     for (id, ..) in REMOTE_AGENTS {
-        _ = std::fs::remove_file(other.setup.test_folder().join("tried"));
+        _ = std::fs::remove_file(remote_service.setup.test_folder().join("tried"));
         let task = caller.send(id, "again").await;
-        assert_eq!(outcome(&task), completed("second try"), "{id}: {task}");
+        assert_eq!(outcome(&task), completed_with("second try"), "{id}: {task}");
     }
 }
 
 #[tokio::test]
 async fn the_kind_of_an_agent_is_shown() {
-    let (caller, other) = start_pair().await;
-    assert_eq!(caller.agent("new-rpc").await["kind"], "remote");
-    assert_eq!(other.agent("worker").await["kind"], "program");
+    let (caller, remote_service) = start_pair().await;
+    assert_eq!(caller.agent_status("new-rpc").await["kind"], "remote");
+    assert_eq!(remote_service.agent_status("worker").await["kind"], "program");
     let entry = caller.get("/api/v1/agents/old-http").await.json();
     assert_eq!(entry["kind"], "remote");
     let card = caller.get("/agents/new-rpc/.well-known/agent-card.json").await.json();
@@ -158,20 +161,20 @@ async fn the_kind_of_an_agent_is_shown() {
     assert!(status.stdout.contains("kind remote"), "{status:?}");
     assert!(!status.stdout.contains("boundary"), "{status:?}");
     let checked = caller.command(&["check"], "").await;
-    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert_eq!(checked.exit_code, Some(0), "{checked:?}");
 }
 
 /// Facts about processes: a program has all of them, and a remote agent has none.
 #[tokio::test]
 async fn a_remote_agent_shows_no_facts_about_processes() {
-    let (caller, other) = start_pair().await;
+    let (caller, remote_service) = start_pair().await;
     let process_keys = |document: &Value| {
         let keys = ["enforcement", "isolation", "boundary", "resources", "program"];
         keys.into_iter().filter(|key| document.get(key).is_some()).collect::<Vec<_>>()
     };
-    let program_keys = process_keys(&other.agent("worker").await);
+    let program_keys = process_keys(&remote_service.agent_status("worker").await);
     assert!(program_keys.starts_with(&["enforcement"]) && program_keys.contains(&"boundary"));
-    assert!(process_keys(&caller.agent("new-rpc").await).is_empty());
+    assert!(process_keys(&caller.agent_status("new-rpc").await).is_empty());
     for path in ["/api/v1/agents/new-rpc", "/api/v1/agents/old-http"] {
         let detail = caller.get(path).await.json();
         assert!(
@@ -184,7 +187,7 @@ async fn a_remote_agent_shows_no_facts_about_processes() {
         card.json().pointer("/capabilities/extensions").unwrap().to_string()
     };
     let (program, remote) =
-        (extensions(&other, "worker").await, extensions(&caller, "new-rpc").await);
+        (extensions(&remote_service, "worker").await, extensions(&caller, "new-rpc").await);
     for extension in ["ext/stderr/v1", "ext/isolation/v1"] {
         assert!(program.contains(extension) && !remote.contains(extension), "{program} {remote}");
     }
@@ -192,13 +195,13 @@ async fn a_remote_agent_shows_no_facts_about_processes() {
 
 #[tokio::test]
 async fn a_remote_token_is_never_shown() {
-    let (caller, other) = start_pair().await;
-    other.setup.open("go");
+    let (caller, remote_service) = start_pair().await;
+    remote_service.setup.open_gate("go");
     // The worker repeats its message, here the token by which it was reached.
-    let task = caller.send("new-rpc", &other.token).await;
-    assert!(!task.to_string().contains(&other.token), "{task}");
+    let task = caller.send("new-rpc", &remote_service.token).await;
+    assert!(!task.to_string().contains(&remote_service.token), "{task}");
     poll_until("the log", async || (!caller.stderr_text().is_empty()).then_some(())).await;
-    assert!(!caller.stderr_text().contains(&other.token));
-    let ledger = String::from_utf8_lossy(&caller.setup.ledger()).into_owned();
-    assert!(!ledger.contains(&other.token));
+    assert!(!caller.stderr_text().contains(&remote_service.token));
+    let ledger = String::from_utf8_lossy(&caller.setup.ledger_bytes()).into_owned();
+    assert!(!ledger.contains(&remote_service.token));
 }

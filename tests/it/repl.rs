@@ -9,13 +9,13 @@ use algonius_skips::skip_without;
 use nix::unistd::Uid;
 use serde_json::json;
 
-use crate::harness::client::{completed, failed, outcome};
+use crate::harness::client::{completed_with, failed_with, outcome};
 use crate::harness::{Service, message, poll_until};
 
 /// The user without rights, as which a database may be started.
 const NOBODY_ID: u32 = 65534;
 /// Where tests and agents find programs.
-const FOLDERS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+const PROGRAM_FOLDERS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
 /// An agent whose program is kept for a conversation.
 fn session_agent(command: &str, turn: &str) -> String {
@@ -32,13 +32,13 @@ async fn send_message(service: &Service, text: &str) -> (String, String) {
     outcome(&service.rpc("repl", "message/send", &params).await)
 }
 
-fn find(program: &str) -> Option<PathBuf> {
-    FOLDERS.iter().map(|folder| Path::new(folder).join(program)).find(|file| file.exists())
+fn find_program(program: &str) -> Option<PathBuf> {
+    PROGRAM_FOLDERS.iter().map(|folder| Path::new(folder).join(program)).find(|file| file.exists())
 }
 
 /// Whether a program is installed; the test is counted as skipped where it is not.
 fn is_installed(program: &str) -> bool {
-    let is_found = find(program).is_some();
+    let is_found = find_program(program).is_some();
     if !is_found {
         skip_without(program);
     }
@@ -51,23 +51,24 @@ async fn a_python_repl_answers_and_keeps_its_state() {
         return;
     }
     let service = Service::start(&session_agent("python3 -i -q -u 2>&1", "prompt = '>>> '")).await;
-    assert_eq!(send_message(&service, "1 + 1").await, completed("2\n"));
+    assert_eq!(send_message(&service, "1 + 1").await, completed_with("2\n"));
     assert_eq!(
         send_message(&service, "x = 20").await,
-        completed(""),
+        completed_with(""),
         "an assignment prints nothing"
     );
-    assert_eq!(send_message(&service, "x + 1").await, completed("21\n"));
+    assert_eq!(send_message(&service, "x + 1").await, completed_with("21\n"));
     // The prompt follows text on the same line.
-    assert_eq!(send_message(&service, "print('no end', end='')").await, completed("no end"));
+    assert_eq!(send_message(&service, "print('no end', end='')").await, completed_with("no end"));
     let (state, text) = send_message(&service, "1 / 0").await;
     assert_eq!(state, "completed");
     assert!(text.ends_with("ZeroDivisionError: division by zero\n"), "{text}");
-    let long = send_message(&service, "print('\\n'.join(str(i) for i in range(20000)))").await.1;
-    assert_eq!((long.lines().count(), long.lines().last()), (20_000, Some("19999")));
+    let long_answer =
+        send_message(&service, "print('\\n'.join(str(i) for i in range(20000)))").await.1;
+    assert_eq!((long_answer.lines().count(), long_answer.lines().last()), (20_000, Some("19999")));
     assert_eq!(
         send_message(&service, "x").await,
-        completed("20\n"),
+        completed_with("20\n"),
         "one process served all of them"
     );
 }
@@ -79,15 +80,15 @@ async fn sqlite_answers_without_the_repeated_message() {
     }
     let turn = "prompt = 'sqlite> '\necho = true";
     let service = Service::start(&session_agent("sqlite3 -interactive 2>&1", turn)).await;
-    assert_eq!(send_message(&service, "create table t (a, b);").await, completed(""));
+    assert_eq!(send_message(&service, "create table t (a, b);").await, completed_with(""));
     assert_eq!(
         send_message(&service, "insert into t values (1, 'one'), (2, 'two');").await,
-        completed("")
+        completed_with("")
     );
-    assert_eq!(send_message(&service, "select * from t;").await, completed("1|one\n2|two\n"));
+    assert_eq!(send_message(&service, "select * from t;").await, completed_with("1|one\n2|two\n"));
     let (_, text) = send_message(&service, "select unknown_column;").await;
     assert!(text.contains("no such column: unknown_column"), "{text}");
-    assert_eq!(send_message(&service, "select count(*) from t;").await, completed("2\n"));
+    assert_eq!(send_message(&service, "select count(*) from t;").await, completed_with("2\n"));
 }
 
 #[tokio::test]
@@ -98,12 +99,12 @@ async fn bc_answers_with_a_prompt_that_the_message_prints() {
     let turn = "prompt = 'calc> '\nprompt_at_start = false\n\
                 message = \"{{ input }}\\nprint \\\"calc> \\\"\\n\"";
     let service = Service::start(&session_agent("bc -q 2>&1", turn)).await;
-    assert_eq!(send_message(&service, "6 * 7").await, completed("42\n"));
-    assert_eq!(send_message(&service, "n = 5").await, completed(""));
-    assert_eq!(send_message(&service, "n ^ 2").await, completed("25\n"));
+    assert_eq!(send_message(&service, "6 * 7").await, completed_with("42\n"));
+    assert_eq!(send_message(&service, "n = 5").await, completed_with(""));
+    assert_eq!(send_message(&service, "n ^ 2").await, completed_with("25\n"));
     let (_, text) = send_message(&service, "1 / 0").await;
     assert!(text.to_lowercase().contains("divide by zero"), "{text}");
-    assert_eq!(send_message(&service, "n").await, completed("5\n"));
+    assert_eq!(send_message(&service, "n").await, completed_with("5\n"));
 }
 
 /// A database of the user without rights, on a socket in a folder of its own. Dropping it stops it.
@@ -124,10 +125,10 @@ impl Database {
             chown(folder.path(), Some(NOBODY_ID), Some(NOBODY_ID)).unwrap();
         }
         let database = Self { folder, programs };
-        let data = database.folder.path().join("data").display().to_string();
-        database.run("initdb", &["-D", &data, "-U", "tester", "--auth=trust", "-N"]);
+        let data_folder = database.folder.path().join("data").display().to_string();
+        database.run("initdb", &["-D", &data_folder, "-U", "tester", "--auth=trust", "-N"]);
         let options = format!("-k {} -c listen_addresses=''", database.folder.path().display());
-        database.run("pg_ctl", &["-D", &data, "-o", &options, "-w", "start"]);
+        database.run("pg_ctl", &["-D", &data_folder, "-o", &options, "-w", "start"]);
         Some(database)
     }
 
@@ -150,8 +151,8 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        let data = self.folder.path().join("data").display().to_string();
-        self.run("pg_ctl", &["-D", &data, "-m", "immediate", "stop"]);
+        let data_folder = self.folder.path().join("data").display().to_string();
+        self.run("pg_ctl", &["-D", &data_folder, "-m", "immediate", "stop"]);
     }
 }
 
@@ -164,12 +165,12 @@ async fn psql_answers_with_a_prompt_that_the_message_prints() {
                 message = \"{{ input }}\\n\\\\echo -n 'psql> '\\n\"";
     let command = format!("psql -X -q -A -t -h {folder} -U tester postgres 2>&1");
     let service = Service::start(&session_agent(&command, turn)).await;
-    assert_eq!(send_message(&service, "select 6 * 7;").await, completed("42\n"));
-    assert_eq!(send_message(&service, "create temp table t (a int);").await, completed(""));
-    assert_eq!(send_message(&service, "insert into t values (1), (2);").await, completed(""));
+    assert_eq!(send_message(&service, "select 6 * 7;").await, completed_with("42\n"));
+    assert_eq!(send_message(&service, "create temp table t (a int);").await, completed_with(""));
+    assert_eq!(send_message(&service, "insert into t values (1), (2);").await, completed_with(""));
     assert_eq!(
         send_message(&service, "select sum(a) from t;").await,
-        completed("3\n"),
+        completed_with("3\n"),
         "one session"
     );
     let (_, text) = send_message(&service, "select nothing;").await;
@@ -184,7 +185,7 @@ async fn a_premature_turn_end_fails_with_its_configuration_key() {
     }
     let service = Service::start(&session_agent("python3 -i -q -u 2>&1", "end_regex = '^'")).await;
     let task = send_message(&service, "print('\\n1\\n2')").await;
-    assert_eq!(task, failed("empty-answer"));
+    assert_eq!(task, failed_with("empty-answer"));
     let list = service.get("/api/v1/executions?limit=1").await.json();
     let reason = list["executions"][0]["error"]["message"].as_str().unwrap();
     assert!(reason.contains("`turn.end_regex`"), "{reason}");
@@ -202,7 +203,7 @@ async fn a_missing_prompt_ends_with_the_deadline() {
     let (state, code) = send_message(&service, "1 + 1").await;
     assert_eq!((state.as_str(), code.as_str()), ("failed", "execution-timeout"));
     poll_until("an empty pool", async || {
-        service.agent("repl").await["pooledProcesses"].is_null().then_some(())
+        service.agent_status("repl").await["pooledProcesses"].is_null().then_some(())
     })
     .await;
 }

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, failed, outcome};
-use crate::harness::processes::{labels, processes_with_env};
-use crate::harness::{Service, Setup, fake, gated, poll_until};
+use crate::harness::client::{completed_with, failed_with, outcome};
+use crate::harness::processes::{process_labels, processes_with_env};
+use crate::harness::{Service, Setup, fake_agent, gated_agent, poll_until};
 
 const MEMORY: u64 = 100 << 20;
 
@@ -16,9 +16,13 @@ fn execution_processes(id: &str) -> Vec<i32> {
 
 /// What is said of a failed task, after all of it is gone and another agent has answered.
 async fn failure_content(service: &Service, agent: &str, id: &str) -> Value {
-    assert_eq!(outcome(&service.send("echo", "hi").await), completed("hi"), "others are served");
+    assert_eq!(
+        outcome(&service.send("echo", "hi").await),
+        completed_with("hi"),
+        "others are served"
+    );
     let task = service.wait_for_end(agent, id).await;
-    assert_eq!(outcome(&task), failed("resources-exceeded"));
+    assert_eq!(outcome(&task), failed_with("resources-exceeded"));
     poll_until("the end of all", async || execution_processes(id).is_empty().then_some(())).await;
     let record = service.execution(id).await;
     assert_eq!((&record["attempt"], &record["error"]["category"]), (&json!(1), &json!("agent")));
@@ -28,9 +32,9 @@ async fn failure_content(service: &Service, agent: &str, id: &str) -> Value {
 #[tokio::test]
 async fn a_program_with_too_many_processes_is_killed() {
     let limits = "resources.processes = 10\nresources.group = 'off'";
-    let agents = [fake("crowd", "crowd 50", limits), fake("echo", "echo", "")].concat();
+    let agents = [fake_agent("crowd", "crowd 50", limits), fake_agent("echo", "echo", "")].concat();
     let service = Service::start(&agents).await;
-    let id = service.begin("crowd", "go").await;
+    let id = service.start_task("crowd", "go").await;
     let message = failure_content(&service, "crowd", &id).await;
     let message = message.as_str().unwrap();
     let (usage, limit) = message.split_once(" processes and threads at once; ").unwrap();
@@ -43,9 +47,9 @@ async fn a_program_with_too_many_processes_is_killed() {
 #[tokio::test]
 async fn a_program_with_too_much_memory_is_killed() {
     let limits = format!("resources.memory_bytes = {MEMORY}\nresources.group = 'off'");
-    let hog = fake("hog", &format!("hog {}", 300 << 20), &limits);
-    let service = Service::start(&[hog, fake("echo", "echo", "")].concat()).await;
-    let id = service.begin("hog", "go").await;
+    let hog = fake_agent("hog", &format!("hog {}", 300 << 20), &limits);
+    let service = Service::start(&[hog, fake_agent("echo", "echo", "")].concat()).await;
+    let id = service.start_task("hog", "go").await;
     let message = failure_content(&service, "hog", &id).await;
     let message = message.as_str().unwrap();
     let (usage, limit) = message.split_once(" bytes of memory; ").unwrap();
@@ -61,47 +65,47 @@ async fn limits_hold_over_a_restart_and_count_detached_processes() {
     let script = "until [ -e HERE/go ]; do sleep 0.02; done
         for i in 1 2 3 4; do setsid env -i sleep 600 & done; wait";
     let agent = format!("[agents.late]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\n{limits}\n");
-    let mut service = Service::start(&[agent, fake("echo", "echo", "")].concat()).await;
-    let id = service.begin("late", "go").await;
+    let mut service = Service::start(&[agent, fake_agent("echo", "echo", "")].concat()).await;
+    let id = service.start_task("late", "go").await;
     let pid = poll_until("its start", async || execution_processes(&id).first().copied()).await;
-    let label = labels().into_iter().find(|(found, _)| *found == pid).unwrap().1;
+    let label = process_labels().into_iter().find(|(found, _)| *found == pid).unwrap().1;
     service.kill9().await;
     service.restart().await;
-    service.setup.open("go");
+    service.setup.open_gate("go");
     assert!(failure_content(&service, "late", &id).await.as_str().unwrap().contains("allows 3"));
     // R-29: A restarted service enforces the limits of the programs that it resumes, also for
     // processes in another session
-    assert!(labels().iter().all(|(_, found)| *found != label), "what hides is left");
+    assert!(process_labels().iter().all(|(_, found)| *found != label), "what hides is left");
 }
 
 #[tokio::test]
 async fn a_program_within_its_limits_is_not_stopped() {
     let limits = "resources.processes = 64\nresources.memory_bytes = 104857600\n\
                   resources.group = 'off'";
-    let service = Service::start(&fake("calm", "sleep 1.5 done", limits)).await;
+    let service = Service::start(&fake_agent("calm", "sleep 1.5 done", limits)).await;
     let watched = |limit: u64| json!({"limit": limit, "enforcer": "watch"});
     let expected =
         json!({"memoryBytes": watched(MEMORY), "processes": watched(64), "controlGroup": false});
-    assert_eq!(service.agent("calm").await["resources"], expected);
-    assert_eq!(outcome(&service.send("calm", "go").await), completed("done"));
+    assert_eq!(service.agent_status("calm").await["resources"], expected);
+    assert_eq!(outcome(&service.send("calm", "go").await), completed_with("done"));
 }
 
 #[tokio::test]
 async fn expected_memory_delays_agents_until_it_is_free() {
     let bounds = "[pressure]\nmode = 'usage'\ncpu_percent = 100\nmemory_percent = 100\n\
                   load = 1_000_000\nmin_disk_free_bytes = 0\nmax_reserved_memory_bytes = 1_000_000_000\n";
-    let agents = ["one", "two"].map(|id| gated(id, "resources.expected_bytes = 600_000_000"));
-    let service = Setup::bare(&[bounds, &agents.concat()].concat()).start().await;
-    let first = service.begin("one", "a").await;
+    let agents = ["one", "two"].map(|id| gated_agent(id, "resources.expected_bytes = 600_000_000"));
+    let service = Setup::from_config_text(&[bounds, &agents.concat()].concat()).start().await;
+    let first = service.start_task("one", "a").await;
     service.setup.wait_for_text("log", "start a\n").await;
-    let second = service.begin("two", "b").await;
+    let second = service.start_task("two", "b").await;
     poll_until("its reason", async || {
         let status = service.get("/status/agents/two").await.body;
         status.contains("insufficient-memory").then_some(())
     })
     .await;
-    service.setup.open("go");
-    assert_eq!(outcome(&service.wait_for_end("one", &first).await), completed("a\n"));
-    assert_eq!(outcome(&service.wait_for_end("two", &second).await), completed("b\n"));
+    service.setup.open_gate("go");
+    assert_eq!(outcome(&service.wait_for_end("one", &first).await), completed_with("a\n"));
+    assert_eq!(outcome(&service.wait_for_end("two", &second).await), completed_with("b\n"));
     assert_eq!(service.setup.read("log"), "start a\nend a\nstart b\nend b\n");
 }

@@ -34,10 +34,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::paused_time_store::{PausedTimeStore, with_paused_time};
 
 /// Made by `tests/clients/year.py`.
-const LIST: &str = include_str!("year.txt");
+const EXPECTED_OCCURRENCES: &str = include_str!("year.txt");
 
 const ZONES: [&str; 3] = ["Europe/Zurich", "America/New_York", "Australia/Lord_Howe"];
-const KINDS: [(&str, &str); 4] = [
+const SCHEDULE_KINDS: [(&str, &str); 4] = [
     ("night", "30 2 * * *"),
     ("office", "0 9 * * 1-5"),
     ("half-days", "0 */12 * * *"),
@@ -47,18 +47,21 @@ const KINDS: [(&str, &str); 4] = [
 struct PlainTemplate;
 
 impl ScheduleTemplateRenderer for PlainTemplate {
-    fn input(&self, spec: &ScheduleSpec, _: DateTime<Utc>) -> Result<String, String> {
+    fn render(&self, spec: &ScheduleSpec, _: DateTime<Utc>) -> Result<String, String> {
         Ok(spec.input.clone())
     }
 }
 
 fn schedules() -> Vec<ConfiguredSchedule> {
-    let all = ZONES.iter().flat_map(|zone| KINDS.iter().map(move |kind| (*zone, *kind)));
+    let all = ZONES.iter().flat_map(|zone| SCHEDULE_KINDS.iter().map(move |kind| (*zone, *kind)));
     let configured = all.map(|(zone, (name, cron))| {
         let id = format!("{name}-{}", zone.replace('/', "-"));
         let timetable = RecurrenceRule::new(cron, zone, false).unwrap();
-        let spec =
-            ScheduleSpec { timetable, overlap: OverlapPolicy::Queue, ..cron_schedule(&id, cron) };
+        let spec = ScheduleSpec {
+            recurrence: timetable,
+            overlap: OverlapPolicy::Queue,
+            ..cron_schedule(&id, cron)
+        };
         ConfiguredSchedule {
             spec: ScheduleSpec { input: "work".to_owned(), ..spec },
             owner: "ann".to_owned(),
@@ -77,7 +80,7 @@ struct ServiceInstances {
 impl ServiceInstances {
     async fn begin(&self) -> SupervisionTree {
         let services = Services {
-            inputs: InputSealer::in_memory(),
+            input_sealer: InputSealer::in_memory(),
             ledger: Arc::new(self.store.clone()),
             stores: RecordStores {
                 history: Arc::clone(&self.store.0) as _,
@@ -95,12 +98,12 @@ impl ServiceInstances {
         };
         let driver = Arc::<ScriptedDriver>::clone(&self.driver);
         let mut worker = spec(DEFAULT_AGENT);
-        worker.limits.capacity.waiting = 1000;
+        worker.limits.capacity.max_waiting = 1000;
         let scheduler_config = SchedulerConfig {
             schedule_store: Arc::new(self.store.clone()),
             renderer: Arc::new(PlainTemplate),
             configured: Some(schedules()),
-            history: Duration::from_secs(3650 * 86_400),
+            occurrence_retention: Duration::from_secs(3650 * 86_400),
             max_sleep: Duration::from_secs(6 * 3600),
         };
         let definitions = vec![AgentDefinition { spec: Arc::new(worker), driver }];
@@ -116,15 +119,15 @@ impl ServiceInstances {
     /// Waits until the clock tells a time.
     async fn poll_until(&self, at: DateTime<Utc>) {
         while self.clock.now() < at {
-            let rest = (at - self.clock.now()).to_std().unwrap_or_default();
-            tokio::time::sleep(rest.max(Duration::from_millis(1))).await; // Virtual: no time passes.
+            let remaining_time = (at - self.clock.now()).to_std().unwrap_or_default();
+            tokio::time::sleep(remaining_time.max(Duration::from_millis(1))).await; // Virtual: no time passes.
         }
     }
 }
 
 /// The days that are played: 82 have an hour that is left out in two zones, and one that comes twice
 /// in the third.
-fn days() -> i64 {
+fn day_count() -> i64 {
     let configured = std::env::var("ALGONIUS_YEAR_DAYS").ok().and_then(|text| text.parse().ok());
     configured.unwrap_or(82)
 }
@@ -149,9 +152,9 @@ async fn a_year_in_three_zones_has_each_occurrence_once() {
     let begin = instances.clock.now();
     let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
     let seed = TokenSeed { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
-    instances.store.seed(vec![seed], begin).await.unwrap();
+    instances.store.replace_seeded_tokens(vec![seed], begin).await.unwrap();
     let (mut tree, mut seed, mut now) = (instances.begin().await, 5, begin);
-    let end = begin + TimeDelta::days(days());
+    let end = begin + TimeDelta::days(day_count());
     while now < end {
         now += TimeDelta::minutes(i64::try_from(pseudo_random(&mut seed, 9 * 24 * 60)).unwrap());
         instances.poll_until(now.min(end)).await;
@@ -177,20 +180,22 @@ async fn a_year_in_three_zones_has_each_occurrence_once() {
 }
 
 async fn check_occurrences(instances: &ServiceInstances, begin: DateTime<Utc>, end: DateTime<Utc>) {
-    let mut found = Vec::new();
+    let mut occurrences = Vec::new();
     for scheduled in schedules() {
-        found.extend(instances.store.tally(&scheduled.spec.id, begin).await.unwrap());
+        occurrences
+            .extend(instances.store.occurrences_since(&scheduled.spec.id, begin).await.unwrap());
     }
-    found.retain(|it| it.planned <= end);
+    occurrences.retain(|it| it.planned <= end);
     let not_fired: Vec<_> =
-        found.iter().filter(|it| it.status != OccurrenceStatus::Fired).collect();
+        occurrences.iter().filter(|it| it.status != OccurrenceStatus::Fired).collect();
     assert!(not_fired.is_empty(), "{not_fired:?}");
-    let executions: BTreeSet<_> = found.iter().filter_map(|it| it.execution).collect();
-    assert_eq!(executions.len(), found.len(), "two times are one execution");
+    let executions: BTreeSet<_> = occurrences.iter().filter_map(|it| it.execution).collect();
+    assert_eq!(executions.len(), occurrences.len(), "two times are one execution");
     let line =
         |it: &Occurrence| format!("{} {}", it.schedule, it.planned.format("%Y-%m-%dT%H:%M:%SZ"));
-    let mut counted: BTreeMap<String, i32> = found.iter().map(|it| (line(it), 1)).collect();
-    let expected = LIST.lines().map(|line| {
+    let mut differences: BTreeMap<String, i32> =
+        occurrences.iter().map(|it| (line(it), 1)).collect();
+    let expected = EXPECTED_OCCURRENCES.lines().map(|line| {
         let [kind, zone, at] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
         format!("{kind}-{} {at}", zone.replace('/', "-"))
     });
@@ -199,8 +204,11 @@ async fn check_occurrences(instances: &ServiceInstances, begin: DateTime<Utc>, e
         at.is_some_and(|at| at <= end)
     };
     let expected: BTreeSet<_> = expected.filter(is_over).collect();
-    assert!(expected.len() > 11 * usize::try_from(days()).unwrap(), "{}", expected.len());
-    expected.iter().for_each(|line| *counted.entry(line.clone()).or_default() -= 1);
-    let wrong: Vec<_> = counted.iter().filter(|(_, count)| **count != 0).collect();
-    assert!(wrong.is_empty(), "found and not expected (1), or the reverse (-1): {wrong:?}");
+    assert!(expected.len() > 11 * usize::try_from(day_count()).unwrap(), "{}", expected.len());
+    expected.iter().for_each(|line| *differences.entry(line.clone()).or_default() -= 1);
+    let wrong_lines: Vec<_> = differences.iter().filter(|(_, count)| **count != 0).collect();
+    assert!(
+        wrong_lines.is_empty(),
+        "found and not expected (1), or the reverse (-1): {wrong_lines:?}"
+    );
 }

@@ -3,8 +3,8 @@
 use algonius_actors::model::code::Code;
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, outcome};
-use crate::harness::{Service, Setup, fake, gated, poll_until};
+use crate::harness::client::{completed_with, outcome};
+use crate::harness::{Service, Setup, fake_agent, gated_agent, poll_until};
 
 const ROOT: &str = "/api/v1/schedules";
 
@@ -26,21 +26,26 @@ async fn finished_occurrences(service: &Service, id: &str, count: usize) -> Vec<
 #[tokio::test]
 async fn a_configured_schedule_creates_a_task_at_each_time() {
     let agents = [
-        fake("echo", "echo", ""),
+        fake_agent("echo", "echo", ""),
         "[schedules.beat]\nname = 'Heart beat'\nagent = 'echo'\ncron = '* * * * * *'\n\
          input = 'it is {{ date }} for {{ param.whom }}'\nparams.whom = 'Ann'\n"
             .to_owned(),
     ];
     let service = setup_with_schedules(&agents.concat()).start().await;
     let list = finished_occurrences(&service, "beat", 2).await;
-    let done: Vec<_> = list.iter().filter(|it| it["outcome"] == "completed").collect();
-    let task = service.task("echo", done[0]["execution"].as_str().unwrap()).await;
-    let planned = done[0]["planned"].as_str().unwrap();
+    let completed_occurrences: Vec<_> =
+        list.iter().filter(|it| it["outcome"] == "completed").collect();
+    let task = service.task("echo", completed_occurrences[0]["execution"].as_str().unwrap()).await;
+    let planned = completed_occurrences[0]["planned"].as_str().unwrap();
     let (date, _) = planned.split_once('T').unwrap();
     let expected = format!("it is {date} for Ann");
-    assert_eq!(outcome(&task), completed(&expected));
-    assert!(done[0]["delayMs"].as_i64().unwrap().abs() < 30_000, "{done:?}");
-    let execution = service.execution(done[0]["execution"].as_str().unwrap()).await;
+    assert_eq!(outcome(&task), completed_with(&expected));
+    assert!(
+        completed_occurrences[0]["delayMs"].as_i64().unwrap().abs() < 30_000,
+        "{completed_occurrences:?}"
+    );
+    let execution =
+        service.execution(completed_occurrences[0]["execution"].as_str().unwrap()).await;
     assert_eq!(execution["messageId"].as_str().unwrap().split(':').next(), Some("schedule"));
     let mut times: Vec<_> = list.iter().map(|it| it["planned"].as_str().unwrap()).collect();
     let count = times.len();
@@ -60,7 +65,7 @@ async fn a_configured_schedule_creates_a_task_at_each_time() {
 
 #[tokio::test]
 async fn the_command_line_manages_a_schedule() {
-    let service = setup_with_schedules(&fake("echo", "echo", "")).start().await;
+    let service = setup_with_schedules(&fake_agent("echo", "echo", "")).start().await;
     let run = async |words: &[&str]| service.command(words, "").await;
     let created = run(&[
         "schedule",
@@ -78,37 +83,44 @@ async fn the_command_line_manages_a_schedule() {
         "600",
     ]);
     let created = created.await;
-    assert_eq!(created.code, Some(0), "{created:?}");
+    assert_eq!(created.exit_code, Some(0), "{created:?}");
     assert!(created.stdout.contains("0 3 * * * in Europe/Zurich"), "{}", created.stdout);
     assert!(!created.stdout.contains("next      -"), "{}", created.stdout);
-    let listed = run(&["schedule", "list"]).await.stdout;
-    assert!(listed.contains("nightly") && listed.contains("active"), "{listed}");
-    let next = run(&["schedule", "next", "nightly", "-n", "2"]).await.stdout;
-    assert_eq!(next.matches("T03:00:00+0").count(), 2, "{next}");
-    assert_eq!(run(&["schedule", "run", "nightly"]).await.code, Some(0));
+    let schedule_list = run(&["schedule", "list"]).await.stdout;
+    assert!(
+        schedule_list.contains("nightly") && schedule_list.contains("active"),
+        "{schedule_list}"
+    );
+    let next_times = run(&["schedule", "next", "nightly", "-n", "2"]).await.stdout;
+    assert_eq!(next_times.matches("T03:00:00+0").count(), 2, "{next_times}");
+    assert_eq!(run(&["schedule", "run", "nightly"]).await.exit_code, Some(0));
     finished_occurrences(&service, "nightly", 1).await;
     let history = run(&["schedule", "history", "nightly"]).await.stdout;
     assert!(history.contains("fired") && history.contains("completed"), "{history}");
     let paused = run(&["schedule", "pause", "nightly"]).await.stdout;
     assert!(paused.contains("(paused)"), "{paused}");
     assert!(run(&["schedule", "resume", "nightly"]).await.stdout.contains("(active)"));
-    let changed = run(&["schedule", "update", "nightly", "--cron", "30 4 * * *", "--json"]).await;
-    let changed: Value = serde_json::from_str(&changed.stdout).unwrap();
-    assert_eq!((&changed["cron"], &changed["deadline"]), (&json!("30 4 * * *"), &json!(600)));
-    assert_eq!(run(&["schedule", "delete", "nightly"]).await.code, Some(0));
-    assert_eq!(run(&["schedule", "show", "nightly"]).await.code, Some(3));
+    let updated_schedule =
+        run(&["schedule", "update", "nightly", "--cron", "30 4 * * *", "--json"]).await;
+    let updated_schedule: Value = serde_json::from_str(&updated_schedule.stdout).unwrap();
+    assert_eq!(
+        (&updated_schedule["cron"], &updated_schedule["deadline"]),
+        (&json!("30 4 * * *"), &json!(600))
+    );
+    assert_eq!(run(&["schedule", "delete", "nightly"]).await.exit_code, Some(0));
+    assert_eq!(run(&["schedule", "show", "nightly"]).await.exit_code, Some(3));
     let explanation =
         run(&["schedule", "explain", "*/15 9-17 * * MON-FRI", "--timezone", "Asia/Tokyo"]).await;
     assert!(explanation.stdout.contains("+09:00"), "{}", explanation.stdout);
-    let wrong = run(&["schedule", "explain", "0 0 31 2 *"]).await;
-    assert_eq!(wrong.code, Some(1));
-    assert!(wrong.stderr.contains("never due"), "{}", wrong.stderr);
+    let wrong_output = run(&["schedule", "explain", "0 0 31 2 *"]).await;
+    assert_eq!(wrong_output.exit_code, Some(1));
+    assert!(wrong_output.stderr.contains("never due"), "{}", wrong_output.stderr);
 }
 
 #[tokio::test]
 async fn repeated_kills_neither_lose_nor_repeat_an_occurrence() {
     let agents = [
-        fake("echo", "echo", ""),
+        fake_agent("echo", "echo", ""),
         "[schedules.beat]\nagent = 'echo'\ncron = '* * * * * *'\ninput = 'beat'\noverlap = 'allow'\n\
          missed = 'all'\nmissed_max = 1000\n"
             .to_owned(),
@@ -119,8 +131,8 @@ async fn repeated_kills_neither_lose_nor_repeat_an_occurrence() {
         service.kill9().await;
         service.restart().await;
     }
-    let stopped = service.command(&["schedule", "pause", "beat"], "").await;
-    assert_eq!(stopped.code, Some(0), "{stopped:?}");
+    let pause_output = service.command(&["schedule", "pause", "beat"], "").await;
+    assert_eq!(pause_output.exit_code, Some(0), "{pause_output:?}");
     let list = poll_until("all is over", async || {
         let list = service.get(&format!("{ROOT}/beat/occurrences?limit=1000")).await.json();
         let list = list["occurrences"].as_array().unwrap().clone();
@@ -142,14 +154,18 @@ async fn repeated_kills_neither_lose_nor_repeat_an_occurrence() {
     tasks.sort_unstable();
     tasks.dedup();
     assert_eq!(tasks.len(), fired);
-    let listed = service.get("/api/v1/executions?limit=1000").await.json();
-    assert_eq!(listed["executions"].as_array().unwrap().len(), fired, "an execution of no time");
+    let executions = service.get("/api/v1/executions?limit=1000").await.json();
+    assert_eq!(
+        executions["executions"].as_array().unwrap().len(),
+        fired,
+        "an execution of no time"
+    );
 }
 
 #[tokio::test]
 async fn a_queued_occurrence_runs_after_a_restart() {
     let agents = [
-        gated("one", ""),
+        gated_agent("one", ""),
         "[schedules.line]\nagent = 'one'\ncron = '* * * * * *'\ninput = 'ann'\noverlap = 'queue'\n"
             .into(),
     ];
@@ -166,21 +182,25 @@ async fn a_queued_occurrence_runs_after_a_restart() {
     let schedule = service.get(&format!("{ROOT}/line")).await.json();
     assert_eq!(schedule["state"], "executing", "{schedule}");
     assert_eq!(service.setup.read("log"), "start ann\n", "it did not wait");
-    service.setup.open("go");
-    let ended = async || {
+    service.setup.open_gate("go");
+    let find_ended_occurrence = async || {
         let list = service.get(&format!("{ROOT}/line/occurrences?limit=1000")).await.json();
         let list = list["occurrences"].as_array().unwrap().clone();
-        let found = list.into_iter().find(|it| it["planned"] == waiting_time);
-        found.filter(|it| !it["outcome"].is_null())
+        let waiting_occurrence = list.into_iter().find(|it| it["planned"] == waiting_time);
+        waiting_occurrence.filter(|it| !it["outcome"].is_null())
     };
-    let ended = poll_until("its end", ended).await;
+    let ended_occurrence = poll_until("its end", find_ended_occurrence).await;
     // R-25: An occurrence that waits for the previous one also runs after a restart
-    assert_eq!((&ended["status"], &ended["outcome"]), (&json!("fired"), &json!("completed")));
+    assert_eq!(
+        (&ended_occurrence["status"], &ended_occurrence["outcome"]),
+        (&json!("fired"), &json!("completed"))
+    );
 }
 
 #[tokio::test]
 async fn invalid_schedules_are_refused_and_not_created() {
-    let agents = [fake("echo", "echo", ""), fake("off", "echo", "enabled = false")].concat();
+    let agents =
+        [fake_agent("echo", "echo", ""), fake_agent("off", "echo", "enabled = false")].concat();
     let service = Setup::new(&agents).start().await;
     let valid_body = json!({"id": "a", "agent": "echo", "cron": "0 3 * * *", "input": "hello"});
     let valid_with = |key: &str, value: Value| {
@@ -220,9 +240,10 @@ async fn invalid_schedules_are_refused_and_not_created() {
 #[tokio::test]
 async fn schedules_belong_to_their_creators() {
     let text = "a-token-of-thirty-two-characters-or-more";
-    let config = [fake("echo", "echo", ""), "[tokens.ann]\ntoken_env = 'ANN'\n".into()].concat();
+    let config =
+        [fake_agent("echo", "echo", ""), "[tokens.ann]\ntoken_env = 'ANN'\n".into()].concat();
     let service = Setup::new(&config).env("ANN", text).start().await;
-    let ann = service.with(text);
+    let ann = service.with_token(text);
     let body = json!({"id": "mine", "agent": "echo", "cron": "0 3 * * *", "input": "x"});
     let created = service.post(ROOT, &body.to_string()).await;
     assert_eq!((created.status, created.json()["origin"].clone()), (201, json!("api")));
@@ -251,7 +272,7 @@ async fn schedules_belong_to_their_creators() {
 }
 
 /// How long the run takes, in seconds: two minutes where the machine has them.
-fn seconds() -> usize {
+fn run_seconds() -> usize {
     let configured =
         std::env::var("ALGONIUS_SCHEDULE_SECONDS").ok().and_then(|text| text.parse().ok());
     configured.unwrap_or(8)
@@ -260,14 +281,15 @@ fn seconds() -> usize {
 #[tokio::test]
 async fn two_minutes_of_seconds_fire_on_time() {
     let agents = [
-        fake("echo", "echo", ""),
+        fake_agent("echo", "echo", ""),
         "[schedules.beat]\nagent = 'echo'\ncron = '* * * * * *'\ninput = 'beat'\noverlap = 'allow'\n"
             .to_owned(),
     ];
     let service = setup_with_schedules(&agents.concat()).start().await;
-    let mut done = 0;
-    while done < seconds() {
-        done = finished_occurrences(&service, "beat", done + 1).await.len(); // Each second is waited for alone.
+    let mut completed_count = 0;
+    while completed_count < run_seconds() {
+        // Each second is waited for alone.
+        completed_count = finished_occurrences(&service, "beat", completed_count + 1).await.len();
     }
     let statistics = service.get(&format!("{ROOT}/beat")).await.json()["statistics"].clone();
     println!("schedules on time: {statistics}");

@@ -24,14 +24,14 @@ fn scripts() -> Vec<(PathBuf, String)> {
 }
 
 /// The blocks of this language.
-fn blocks<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
+fn code_blocks<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
     let mark = format!("```{language}\n");
     text.split(&mark).skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
-fn steps(text: &str) -> Vec<ScriptStep> {
+fn parse_steps(text: &str) -> Vec<ScriptStep> {
     let mut steps: Vec<ScriptStep> = Vec::new();
-    for line in blocks(text, "console").into_iter().flat_map(str::lines) {
+    for line in code_blocks(text, "console").into_iter().flat_map(str::lines) {
         if let Some(command) = line.strip_prefix("$ ") {
             let command = command.to_owned();
             steps.push(ScriptStep { command, code: 0, printed: Vec::new() });
@@ -48,7 +48,7 @@ fn steps(text: &str) -> Vec<ScriptStep> {
 }
 
 /// Whether a line is as expected, in which `[..]` is any text.
-fn is_line(expected: &str, line: &str) -> bool {
+fn matches_line(expected: &str, line: &str) -> bool {
     let mut pieces = expected.split("[..]");
     let Some(mut rest) = pieces.next().and_then(|first| line.strip_prefix(first)) else {
         return false;
@@ -65,18 +65,20 @@ fn is_line(expected: &str, line: &str) -> bool {
 }
 
 /// Whether lines are as expected, among which `...` is any lines.
-fn is_text(expected: &[String], lines: &[String]) -> bool {
+fn matches_lines(expected: &[String], lines: &[String]) -> bool {
     match (expected.split_first(), lines.split_first()) {
         (None, None) => true,
         (Some((any, rest)), _) if any == "..." => {
-            (0..=lines.len()).any(|at| is_text(rest, &lines[at..]))
+            (0..=lines.len()).any(|at| matches_lines(rest, &lines[at..]))
         }
-        (Some((one, rest)), Some((line, lines))) => is_line(one, line) && is_text(rest, lines),
+        (Some((one, rest)), Some((line, lines))) => {
+            matches_line(one, line) && matches_lines(rest, lines)
+        }
         (None, Some(_)) | (Some(_), None) => false,
     }
 }
 
-async fn run(service: &Service, step: &ScriptStep) -> (Option<i32>, Vec<String>) {
+async fn run_step(service: &Service, step: &ScriptStep) -> (Option<i32>, Vec<String>) {
     let program = Path::new(env!("CARGO_BIN_EXE_algonius"));
     let setup_folder = service.setup.test_folder();
     let folders =
@@ -85,7 +87,7 @@ async fn run(service: &Service, step: &ScriptStep) -> (Option<i32>, Vec<String>)
     let mut shell = tokio::process::Command::new("sh");
     shell.args(["-c", &format!("exec 2>&1\n{}", step.command)]).env_clear();
     shell
-        .envs(service.setup.variables())
+        .envs(service.setup.env_variables())
         .env("PATH", path)
         .current_dir(setup_folder)
         .kill_on_drop(true);
@@ -100,11 +102,11 @@ async fn run(service: &Service, step: &ScriptStep) -> (Option<i32>, Vec<String>)
 async fn each_script_prints_its_expected_output() {
     let mut faults = Vec::new();
     for (file, text) in scripts() {
-        let settings = blocks(&text, "toml").concat();
+        let settings = code_blocks(&text, "toml").concat();
         let service = Setup::new(&settings).start().await;
-        for step in steps(&text) {
-            let (code, lines) = run(&service, &step).await;
-            if code != Some(step.code) || !is_text(&step.printed, &lines) {
+        for step in parse_steps(&text) {
+            let (code, lines) = run_step(&service, &step).await;
+            if code != Some(step.code) || !matches_lines(&step.printed, &lines) {
                 let (name, lines) = (file.display(), lines.join("\n"));
                 faults.push(format!("{name}: $ {}\n? {code:?}\n{lines}", step.command));
             }
@@ -114,8 +116,8 @@ async fn each_script_prints_its_expected_output() {
 }
 
 /// The commands that have none below them.
-async fn commands(setup: &Setup) -> Vec<Vec<String>> {
-    let (mut found, mut pending) = (Vec::new(), vec![Vec::new()]);
+async fn leaf_commands(setup: &Setup) -> Vec<Vec<String>> {
+    let (mut leaf_commands, mut pending) = (Vec::new(), vec![Vec::new()]);
     while let Some(words) = pending.pop() {
         let arguments: Vec<_> = words.iter().map(String::as_str).chain(["--help"]).collect();
         let help = setup.run(&arguments, "").await.stdout;
@@ -124,19 +126,19 @@ async fn commands(setup: &Setup) -> Vec<Vec<String>> {
         let names = names.filter_map(|line| line.split_whitespace().next());
         let subcommands: Vec<_> = names.filter(|name| *name != "help").collect();
         if subcommands.is_empty() {
-            found.push(words);
+            leaf_commands.push(words);
             continue;
         }
         pending.extend(subcommands.iter().map(|name| [&words[..], &[(*name).to_owned()]].concat()));
     }
-    found
+    leaf_commands
 }
 
 #[tokio::test]
 async fn every_command_has_a_script() {
-    let typed_steps: Vec<_> = scripts().iter().flat_map(|(_, text)| steps(text)).collect();
-    let setup = Setup::bare("");
-    let commands = commands(&setup).await;
+    let typed_steps: Vec<_> = scripts().iter().flat_map(|(_, text)| parse_steps(text)).collect();
+    let setup = Setup::from_config_text("");
+    let commands = leaf_commands(&setup).await;
     assert!(commands.len() > 30, "{commands:?}");
     let is_typed = |words: &Vec<String>| {
         let words = format!("algonius {}", words.join(" "));
@@ -161,6 +163,10 @@ fn wildcards_match_omitted_text_only() {
         ("...\nb", "a\na", false),
         ("a\n...", "a", true),
     ] {
-        assert_eq!(is_text(&text(expected), &text(lines)), is_match, "{expected:?} {lines:?}");
+        assert_eq!(
+            matches_lines(&text(expected), &text(lines)),
+            is_match,
+            "{expected:?} {lines:?}"
+        );
     }
 }

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, failed, outcome};
+use crate::harness::client::{completed_with, failed_with, outcome};
 use crate::harness::{Service, Setup, poll_until};
 
 const SCHEDULES: &str = "/api/v1/schedules";
@@ -44,21 +44,21 @@ fn prompt(word: &str) -> String {
     format!("{word} write to {mail}\n\twith {token} and password={password} – \u{1f511}\r\nend\n")
 }
 
-fn files(folder: &Path) -> Vec<PathBuf> {
+fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
-    let list = |path: PathBuf| if path.is_dir() { files(&path) } else { vec![path] };
+    let list = |path: PathBuf| if path.is_dir() { files_below(&path) } else { vec![path] };
     entries.flat_map(list).collect()
 }
 
 /// The file with the key of sealed inputs in the runtime directory, which also has a key of the wardens.
 pub(crate) fn runtime_key(setup: &Setup) -> PathBuf {
-    let mut found = files(&setup.test_folder().join("run"));
-    found.retain(|path| {
+    let mut key_files = files_below(&setup.test_folder().join("run"));
+    key_files.retain(|path| {
         let name = path.file_name().unwrap().to_string_lossy();
         name.starts_with("inputs-") && name.ends_with(".key")
     });
-    assert_eq!(found.len(), 1, "{found:?}");
-    found.remove(0)
+    assert_eq!(key_files.len(), 1, "{key_files:?}");
+    key_files.remove(0)
 }
 
 /// No file of the data directory and no line of the log has a part of the prompt, or the key.
@@ -66,10 +66,11 @@ fn expect_not_stored(service: &Service, key: &[u8]) {
     let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     let encoded = [hex, STANDARD.encode(key)].into_iter().chain(secrets()).map(String::into_bytes);
     let secret_parts: Vec<Vec<u8>> = encoded.chain([key.to_vec()]).collect();
-    let mut stored: Vec<(String, Vec<u8>)> = files(&service.setup.test_folder().join("state"))
-        .into_iter()
-        .map(|path| (path.display().to_string(), fs::read(path).unwrap()))
-        .collect();
+    let mut stored: Vec<(String, Vec<u8>)> =
+        files_below(&service.setup.test_folder().join("state"))
+            .into_iter()
+            .map(|path| (path.display().to_string(), fs::read(path).unwrap()))
+            .collect();
     assert!(
         stored.iter().any(|(path, bytes)| path.ends_with("ledger.db-wal") || bytes.len() > 4096)
     );
@@ -89,9 +90,9 @@ async fn start_with_queued_input(settings: &str, key_file: Option<&str>) -> (Ser
         write_key(&setup, key);
     }
     let service = setup.start().await;
-    service.begin("one", "ann").await;
+    service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
-    let id = service.begin("one", &prompt("bob")).await;
+    let id = service.start_task("one", &prompt("bob")).await;
     let task = service.task("one", &id).await.to_string();
     assert!(secrets().iter().all(|secret| !task.contains(secret)), "{task}");
     (service, id)
@@ -99,9 +100,9 @@ async fn start_with_queued_input(settings: &str, key_file: Option<&str>) -> (Ser
 
 /// After the next start it runs, with the bytes that were sent.
 async fn restart_and_expect_run(service: &mut Service, id: &str) {
-    service.setup.open("go");
+    service.setup.open_gate("go");
     service.restart().await;
-    assert_eq!(outcome(&service.wait_for_end("one", id).await), completed("bob\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", id).await), completed_with("bob\n"));
     assert_eq!(service.setup.read("in-bob"), prompt("bob"));
 }
 
@@ -128,9 +129,9 @@ async fn a_queued_input_with_secrets_runs_after_a_kill() {
 async fn a_queued_input_with_secrets_runs_after_an_upgrade() {
     let (mut service, id) = start_with_queued_input("", None).await;
     service.signal(Signal::SIGUSR2);
-    assert_eq!(service.exit().await.code(), Some(0));
+    assert_eq!(service.wait_for_exit().await.code(), Some(0));
     expect_not_stored(&service, &fs::read(runtime_key(&service.setup)).unwrap());
-    service.setup.upgrade();
+    service.setup.install_next_release();
     // A queued input that redaction changes runs with its original bytes after a kill and
     // after an upgrade
     restart_and_expect_run(&mut service, &id).await;
@@ -152,15 +153,15 @@ async fn the_warden_restores_the_key_of_the_runtime_folder() {
 #[tokio::test]
 async fn the_key_file_survives_a_killed_warden() {
     let (mut service, id) = start_with_queued_input("", None).await;
-    service.kill9_both().await;
+    service.kill9_with_warden().await;
     // The file of the runtime directory and the warden restore each other's key
     restart_and_expect_run(&mut service, &id).await;
 }
 
 /// Leaves the state after a power cut: the data directory, and nothing that was in memory.
-async fn power_cut(service: &mut Service) {
-    service.kill9_both().await;
-    for file in files(&service.setup.test_folder().join("run")) {
+async fn simulate_power_cut(service: &mut Service) {
+    service.kill9_with_warden().await;
+    for file in files_below(&service.setup.test_folder().join("run")) {
         _ = fs::remove_file(file);
     }
 }
@@ -168,18 +169,21 @@ async fn power_cut(service: &mut Service) {
 #[tokio::test]
 async fn a_queued_input_without_its_key_is_reported_not_run() {
     let (mut service, id) = start_with_queued_input("", None).await;
-    power_cut(&mut service).await;
-    service.setup.open("go");
+    simulate_power_cut(&mut service).await;
+    service.setup.open_gate("go");
     service.restart().await;
     // An execution whose input has lost its key is reported as not run
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed("interrupted-not-run"));
+    assert_eq!(
+        outcome(&service.wait_for_end("one", &id).await),
+        failed_with("interrupted-not-run")
+    );
     assert_eq!(service.setup.read("in-bob"), "", "it was run");
     let output = service.command(&["tasks", "show", &id], "").await.stdout;
     assert!(output.contains("the key is gone") && output.contains("inputs.key_file"), "{output}");
     assert!(service.stderr_text().contains("the key of the sealed input is gone"));
     // A new input is sealed with a new key.
     let task = service.send("one", &prompt("cat")).await;
-    assert_eq!(outcome(&task), completed("cat\n"));
+    assert_eq!(outcome(&task), completed_with("cat\n"));
     expect_not_stored(&service, &fs::read(runtime_key(&service.setup)).unwrap());
 }
 
@@ -201,8 +205,12 @@ async fn with_a_key_file_a_queued_input_survives_a_power_cut() {
     let (mut service, id) = start_with_queued_input(KEY_FILE_CONFIG, Some(&key_line(1))).await;
     let key = STANDARD.decode(key_line(1).trim()).unwrap();
     expect_not_stored(&service, &key);
-    assert!(files(&service.setup.test_folder().join("run")).iter().all(|it| !it.ends_with(".key")));
-    power_cut(&mut service).await;
+    assert!(
+        files_below(&service.setup.test_folder().join("run"))
+            .iter()
+            .all(|it| !it.ends_with(".key"))
+    );
+    simulate_power_cut(&mut service).await;
     // A new key above the old one seals, and the old one still opens.
     write_key(&service.setup, &(key_line(2) + &key_line(1)));
     // With a key file, a queued input also runs after a power cut and after a replacement of
@@ -214,20 +222,23 @@ async fn with_a_key_file_a_queued_input_survives_a_power_cut() {
 #[tokio::test]
 async fn a_wrong_key_file_loses_no_input() {
     let (mut service, id) = start_with_queued_input(KEY_FILE_CONFIG, Some(&key_line(1))).await;
-    power_cut(&mut service).await;
+    simulate_power_cut(&mut service).await;
     write_key(&service.setup, &key_line(2));
-    service.setup.open("go");
+    service.setup.open_gate("go");
     service.restart().await;
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed("interrupted-not-run"));
+    assert_eq!(
+        outcome(&service.wait_for_end("one", &id).await),
+        failed_with("interrupted-not-run")
+    );
     let retry = format!("/api/v1/executions/{id}/retry");
     let refused = service.post(&retry, "").await;
-    assert_eq!((refused.status, refused.code()), (409, "not-replayable".to_owned()));
+    assert_eq!((refused.status, refused.error_code()), (409, "not-replayable".to_owned()));
     service.kill9().await;
     write_key(&service.setup, &(key_line(2) + &key_line(1)));
     service.restart().await;
     let retried_id = service.post(&retry, "").await.json()["id"].as_str().unwrap().to_owned();
     // A wrong key file loses no input, and a key file that others can read stops the start
-    assert_eq!(outcome(&service.wait_for_end("one", &retried_id).await), completed("bob\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &retried_id).await), completed_with("bob\n"));
     assert_eq!(service.setup.read("in-bob"), prompt("bob"));
 }
 
@@ -236,7 +247,7 @@ async fn a_key_file_that_others_can_read_stops_the_start() {
     let (mut service, id) = start_with_queued_input(KEY_FILE_CONFIG, Some(&key_line(1))).await;
     service.kill9().await;
     let file = service.setup.sibling_path("inputs.key");
-    let config = service.setup.write().display().to_string();
+    let config = service.setup.write_config().display().to_string();
     for (text, mode, expected_error) in
         [(key_line(1), 0o644, "chmod 600"), ("short\n".to_owned(), 0o600, "each line is 32 bytes")]
     {
@@ -246,7 +257,10 @@ async fn a_key_file_that_others_can_read_stops_the_start() {
         let refused = service.setup.run(&words, "").await;
         // A wrong key file loses no input, and a key file that others can read stops the
         // start
-        assert!(refused.code != Some(0) && refused.stderr.contains(expected_error), "{refused:?}");
+        assert!(
+            refused.exit_code != Some(0) && refused.stderr.contains(expected_error),
+            "{refused:?}"
+        );
         assert!(refused.stderr.contains("key_file"), "{refused:?}");
         assert!(!refused.stderr.contains(text.trim()), "{refused:?}");
     }
@@ -257,17 +271,17 @@ async fn a_key_file_that_others_can_read_stops_the_start() {
 #[tokio::test]
 async fn a_failed_task_is_retried_with_its_original_bytes() {
     let mut service = Service::start(AGENT).await;
-    service.setup.open("go");
-    service.setup.open("bad");
-    let id = service.begin("one", &prompt("bob")).await;
+    service.setup.open_gate("go");
+    service.setup.open_gate("bad");
+    let id = service.start_task("one", &prompt("bob")).await;
     service.wait_for_end("one", &id).await;
     assert_eq!(service.execution(&id).await["replayable"], true);
     service.kill9().await;
     fs::remove_file(service.setup.test_folder().join("bad")).unwrap();
     fs::remove_file(service.setup.test_folder().join("in-bob")).unwrap();
     service.restart().await;
-    let retried = service.command(&["tasks", "retry", &id], "").await;
-    assert_eq!(retried.code, Some(0), "{retried:?}");
+    let retry_output = service.command(&["tasks", "retry", &id], "").await;
+    assert_eq!(retry_output.exit_code, Some(0), "{retry_output:?}");
     // Retries and reattached executions receive the original bytes
     service.setup.wait_for_text("in-bob", &prompt("bob")).await;
 }
@@ -277,12 +291,12 @@ async fn a_failed_task_is_retried_with_its_original_bytes() {
 async fn a_reattached_execution_is_retried_with_its_bytes() {
     let retry = "[agents.one.retry]\nmax = 1\nafter_start = true\nbase = 0.1\n";
     let mut service = Service::start(&format!("{AGENT}{retry}")).await;
-    let id = service.begin("one", &prompt("bob")).await;
+    let id = service.start_task("one", &prompt("bob")).await;
     service.setup.wait_for_text("log", "start bob\n").await;
     service.kill9().await;
     fs::remove_file(service.setup.test_folder().join("in-bob")).unwrap();
-    service.setup.open("bad");
-    service.setup.open("go");
+    service.setup.open_gate("bad");
+    service.setup.open_gate("go");
     service.restart().await;
     service.setup.wait_for_text("log", "start bob\nstart bob\n").await;
     service.wait_for_end("one", &id).await;
@@ -291,7 +305,7 @@ async fn a_reattached_execution_is_retried_with_its_bytes() {
 }
 
 /// Triggers a schedule out of turn, and waits for the end of the occurrence.
-async fn occurrence(service: &Service, count: usize) -> Value {
+async fn trigger_and_wait(service: &Service, count: usize) -> Value {
     let answer = service.post(&format!("{SCHEDULES}/nightly/run"), "{}").await;
     assert!(answer.status < 300, "{answer:?}");
     poll_until("the occurrence", async || {
@@ -307,13 +321,13 @@ async fn occurrence(service: &Service, count: usize) -> Value {
 async fn an_api_schedule_keeps_its_input_sealed() {
     let setup = Setup::new(&format!("{AGENT}[scheduler]\ntimezone = 'UTC'\n"));
     let mut service = setup.env("RUST_LOG", "trace").start().await;
-    service.setup.open("go");
+    service.setup.open_gate("go");
     let body =
         json!({"id": "nightly", "agent": "one", "cron": "0 3 1 1 *", "input": prompt("bob")});
     let created = service.post(SCHEDULES, &body.to_string()).await;
     assert_eq!((created.status, &created.json()["redacted"]), (201, &json!(true)), "{created:?}");
     assert!(secrets().iter().all(|secret| !created.body.contains(secret)), "{created:?}");
-    assert_eq!(occurrence(&service, 1).await["outcome"], "completed");
+    assert_eq!(trigger_and_wait(&service, 1).await["outcome"], "completed");
     assert_eq!(service.setup.read("in-bob"), prompt("bob"));
     expect_not_stored(&service, &fs::read(runtime_key(&service.setup)).unwrap());
 
@@ -321,18 +335,18 @@ async fn an_api_schedule_keeps_its_input_sealed() {
     fs::remove_file(service.setup.test_folder().join("in-bob")).unwrap();
     service.restart().await;
     // A schedule of the API keeps its input after a restart
-    assert_eq!(occurrence(&service, 2).await["outcome"], "completed");
+    assert_eq!(trigger_and_wait(&service, 2).await["outcome"], "completed");
     assert_eq!(service.setup.read("in-bob"), prompt("bob"));
     expect_not_stored(&service, &fs::read(runtime_key(&service.setup)).unwrap());
 
-    power_cut(&mut service).await;
+    simulate_power_cut(&mut service).await;
     service.restart().await;
-    let refused = occurrence(&service, 3).await;
+    let refused = trigger_and_wait(&service, 3).await;
     assert!(refused["reason"].as_str().unwrap().starts_with("input-sealed"), "{refused}");
     let schedule = service.get(&format!("{SCHEDULES}/nightly")).await.json();
     assert_eq!(schedule["inputLost"], true, "{schedule}");
     let status = service.command(&["status"], "").await.stdout;
     assert!(status.contains("the key of their sealed input is gone"), "{status}");
     let duplicate = service.post(SCHEDULES, &body.to_string()).await;
-    assert_eq!(duplicate.code(), "schedule-exists");
+    assert_eq!(duplicate.error_code(), "schedule-exists");
 }

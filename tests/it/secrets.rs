@@ -3,16 +3,16 @@
 use serde_json::Value;
 
 use crate::harness::client::{id, outcome};
-use crate::harness::{Service, Setup, fake, message};
+use crate::harness::{Service, Setup, fake_agent, message};
 
 /// Letters and digits that look random and are the same in every run.
-fn letters(mut seed: u64, length: usize) -> String {
+fn pseudo_random_text(mut seed: u64, length: usize) -> String {
     let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    let mut next = || {
+    let mut next_random = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         char::from(letters[usize::try_from(seed >> 33).unwrap() % letters.len()])
     };
-    (0..length).map(|_| next()).collect()
+    (0..length).map(|_| next_random()).collect()
 }
 
 fn contains(bytes: &[u8], text: &str) -> bool {
@@ -23,11 +23,12 @@ fn agents() -> String {
     let tee_agent =
         "[agents.keeper]\ncommand = 'tee'\nargs = ['HERE/got']\nsandbox.writable = ['HERE']\n";
     let secret = "[agents.env.env_from]\nSERVICE_API_KEY = 'GIVEN'\n";
-    [tee_agent, &fake("env", "env", secret), &fake("exit", "exit 3 key:GIVEN", "")].concat()
+    [tee_agent, &fake_agent("env", "env", secret), &fake_agent("exit", "exit 3 key:GIVEN", "")]
+        .concat()
 }
 
 async fn expect_not_stored(service: &Service, secret: &str) {
-    assert!(!contains(&service.setup.ledger(), secret), "{secret} is in the ledger");
+    assert!(!contains(&service.setup.ledger_bytes(), secret), "{secret} is in the ledger");
     assert!(!service.stderr_text().contains(secret), "{secret} is in the log");
     let list = service.get("/api/v1/executions").await.json();
     for entry in list["executions"].as_array().unwrap() {
@@ -38,13 +39,14 @@ async fn expect_not_stored(service: &Service, secret: &str) {
 
 #[tokio::test]
 async fn a_secret_in_a_message_reaches_the_agent_but_no_storage() {
-    let setup = Setup::new(&agents()).env("GIVEN", &letters(1, 40)).env("RUST_LOG", "trace");
+    let setup =
+        Setup::new(&agents()).env("GIVEN", &pseudo_random_text(1, 40)).env("RUST_LOG", "trace");
     let service = setup.start().await;
     let secrets = [
-        format!("{}{}", "gh", format_args!("p_{}", letters(2, 36))),
-        format!("{}{}", "AK", format_args!("IA{}", letters(3, 16).to_uppercase())),
-        format!("{}{}", "sk-", format_args!("ant-api03-{}", letters(4, 80))),
-        format!("{}@{}.example", letters(5, 9).to_lowercase(), "mail"),
+        format!("{}{}", "gh", format_args!("p_{}", pseudo_random_text(2, 36))),
+        format!("{}{}", "AK", format_args!("IA{}", pseudo_random_text(3, 16).to_uppercase())),
+        format!("{}{}", "sk-", format_args!("ant-api03-{}", pseudo_random_text(4, 80))),
+        format!("{}@{}.example", pseudo_random_text(5, 9).to_lowercase(), "mail"),
     ];
     for secret in &secrets {
         let text = format!("use {secret} for this");
@@ -59,7 +61,7 @@ async fn a_secret_in_a_message_reaches_the_agent_but_no_storage() {
 
 #[tokio::test]
 async fn a_configured_secret_in_the_output_is_masked() {
-    let secret = letters(6, 30);
+    let secret = pseudo_random_text(6, 30);
     let setup = Setup::new(&agents()).env("GIVEN", &secret).env("RUST_LOG", "trace");
     let service = setup.start().await;
     let (_, answer) = outcome(&service.send("env", "").await);
@@ -84,7 +86,7 @@ SERVICE_API_KEY = "GIVEN"
 
 #[tokio::test]
 async fn a_secret_split_across_artifact_chunks_is_masked() {
-    let secret = letters(9, 30);
+    let secret = pseudo_random_text(9, 30);
     let setup = Setup::new(CUTTER).env("GIVEN", &secret).env("RUST_LOG", "trace");
     let service = setup.start().await;
     let streamed = service.call("cutter", "message/stream", &message("go")).await;
@@ -116,11 +118,11 @@ async fn a_secret_split_across_artifact_chunks_is_masked() {
 
 #[tokio::test]
 async fn a_bearer_token_is_stored_as_its_hash_only() {
-    let token = letters(7, 40);
+    let token = pseudo_random_text(7, 40);
     let config = [agents(), "[tokens.ann]\ntoken_env = 'ANN'\n".to_owned()].concat();
-    let setup = Setup::new(&config).env("GIVEN", &letters(1, 40)).env("ANN", &token);
+    let setup = Setup::new(&config).env("GIVEN", &pseudo_random_text(1, 40)).env("ANN", &token);
     let service = setup.env("RUST_LOG", "trace").start().await;
-    let ann = service.with(&token);
+    let ann = service.with_token(&token);
     ann.send("keeper", &format!("my token is {token}")).await;
     assert!(service.setup.read("got").contains(&token));
     expect_not_stored(&service, &token).await;
@@ -130,17 +132,17 @@ async fn a_bearer_token_is_stored_as_its_hash_only() {
 /// It runs with the secret, and never with a mask in its place.
 #[tokio::test]
 async fn a_queued_message_with_a_secret_runs_whole_after_a_kill() {
-    let secret = format!("{}{}", "gh", format_args!("p_{}", letters(8, 36)));
-    let agent = crate::harness::gated("one", "access = 'read-write'");
+    let secret = format!("{}{}", "gh", format_args!("p_{}", pseudo_random_text(8, 36)));
+    let agent = crate::harness::gated_agent("one", "access = 'read-write'");
     let mut service = Service::start(&agent).await;
-    let running = service.begin("one", "ann").await;
+    let running_id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
-    let waiting = service.begin("one", &secret).await;
+    let waiting_id = service.start_task("one", &secret).await;
     service.kill9().await;
     service.restart().await;
-    service.setup.open("go");
-    service.wait_for_end("one", &running).await;
-    let task = service.wait_for_end("one", &waiting).await;
+    service.setup.open_gate("go");
+    service.wait_for_end("one", &running_id).await;
+    let task = service.wait_for_end("one", &waiting_id).await;
     let (state, answer) = outcome(&task);
     assert!(state == "completed" && !answer.contains(&secret), "{task}");
     let log = format!("start ann\nend ann\nstart {secret}\nend {secret}\n");
@@ -171,14 +173,14 @@ patterns = [
 secret_files = ["HERE/words"]
 "#;
 
-fn staff() -> Setup {
+fn staff_setup() -> Setup {
     let setup = Setup::new(STAFF).env("RUST_LOG", "trace");
     setup.executable("words", "a sentence that nobody may read\n")
 }
 
 #[tokio::test]
 async fn configured_patterns_are_masked_everywhere() {
-    let service = staff().start().await;
+    let service = staff_setup().start().await;
     let task = service.send("staff", "EMP-111222 called +49 30 1234567").await;
     let (state, answer) = outcome(&task);
     assert_eq!(
@@ -187,8 +189,8 @@ async fn configured_patterns_are_masked_everywhere() {
     );
     let streamed = service.call("staff", "message/stream", &message("say EMP-333444")).await;
     assert!(streamed.body.contains("say EMP-***"), "{}", streamed.body);
-    let failed = service.send("staff", "fail").await;
-    assert_eq!(outcome(&failed).0, "failed");
+    let failed_task = service.send("staff", "fail").await;
+    assert_eq!(outcome(&failed_task).0, "failed");
     let event_task = service.send("teller", "a sentence that nobody may read").await;
     assert!(event_task.to_string().contains("lost EMP-***"), "{event_task}");
     let list = service.get("/api/v1/executions").await.body;
@@ -210,13 +212,13 @@ async fn configured_patterns_are_masked_everywhere() {
 
 #[tokio::test]
 async fn redact_masks_with_the_patterns_of_a_configuration() {
-    let setup = staff();
-    let file = setup.write().display().to_string();
+    let setup = staff_setup();
+    let file = setup.write_config().display().to_string();
     let text = "EMP-123456 is a sentence that nobody may read\nof 078-05-1120";
     let redacted = setup.run(&["redact", "--config", &file], text).await;
-    assert_eq!((redacted.code, redacted.stdout.as_str()), (Some(0), "EMP-*** is ***\nof ***"));
+    assert_eq!((redacted.exit_code, redacted.stdout.as_str()), (Some(0), "EMP-*** is ***\nof ***"));
     let unchanged = setup.run(&["redact"], text).await;
-    assert_eq!((unchanged.code, unchanged.stdout.as_str()), (Some(0), text));
-    let broken = setup.run(&["redact", "--config", "no-such-file"], text).await;
-    assert_eq!((broken.code, broken.stdout.as_str()), (Some(4), ""));
+    assert_eq!((unchanged.exit_code, unchanged.stdout.as_str()), (Some(0), text));
+    let broken_output = setup.run(&["redact", "--config", "no-such-file"], text).await;
+    assert_eq!((broken_output.exit_code, broken_output.stdout.as_str()), (Some(4), ""));
 }

@@ -4,11 +4,11 @@
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::harness::client::{completed, id, outcome, state};
+use crate::harness::client::{completed_with, id, outcome, state};
 use crate::harness::{Service, ServiceClient, json_rpc_call, message, poll_until};
 
 /// The fake program that remembers, told to resume by its own id.
-fn chat(options: &str, settings: &str, session: &str) -> String {
+fn chat_agent(options: &str, settings: &str, session: &str) -> String {
     format!(
         "[agents.chat]\ncommand = 'FAKE'\nargs = ['chat', 'HERE/memory'{options}]\n\
          sandbox.writable = ['HERE']\n{settings}\n[agents.chat.session]\n\
@@ -18,7 +18,7 @@ fn chat(options: &str, settings: &str, session: &str) -> String {
 
 /// It tells its id on standard error.
 fn regex_chat() -> String {
-    chat("", "", "regex = 'session: (\\S+)'\nunknown_session_regex = 'no such session'")
+    chat_agent("", "", "regex = 'session: (\\S+)'\nunknown_session_regex = 'no such session'")
 }
 
 async fn start(agents: &str) -> Service {
@@ -39,7 +39,7 @@ async fn send_in_context(client: &ServiceClient, context: &str, text: &str) -> V
 }
 
 /// What the service said in the stream of a message.
-async fn stream(client: &ServiceClient, context: &str, text: &str) -> String {
+async fn stream_answer(client: &ServiceClient, context: &str, text: &str) -> String {
     let body = json_rpc_call("message/stream", &message_in_context(context, text));
     client.post("/agents/chat/v1", &body).await.body
 }
@@ -48,31 +48,37 @@ async fn stream(client: &ServiceClient, context: &str, text: &str) -> String {
 async fn a_conversation_resumes_after_a_restart_in_isolation() {
     for agent in [
         regex_chat(),
-        chat(", '--events'", "output = 'events'", "unknown_session_exit_codes = [3]"),
-        chat("", "", "new_args = ['--new', '{{ uuid }}']"),
+        chat_agent(", '--events'", "output = 'events'", "unknown_session_exit_codes = [3]"),
+        chat_agent("", "", "new_args = ['--new', '{{ uuid }}']"),
     ] {
         let mut service = start(&agent).await;
-        assert_eq!(outcome(&send_in_context(&service, "c", "one").await), completed("one"));
-        assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed("one two"));
+        assert_eq!(outcome(&send_in_context(&service, "c", "one").await), completed_with("one"));
+        assert_eq!(
+            outcome(&send_in_context(&service, "c", "two").await),
+            completed_with("one two")
+        );
         assert_eq!(
             outcome(&send_in_context(&service, "d", "tea").await),
-            completed("tea"),
+            completed_with("tea"),
             "another context"
         );
         service.sigterm();
-        assert!(service.exit().await.success());
+        assert!(service.wait_for_exit().await.success());
         service.restart().await;
         assert_eq!(
             outcome(&send_in_context(&service, "c", "three").await),
-            completed("one two three")
+            completed_with("one two three")
         );
         service.kill9().await;
         service.restart().await;
         assert_eq!(
             outcome(&send_in_context(&service, "c", "four").await),
-            completed("one two three four")
+            completed_with("one two three four")
         );
-        assert_eq!(outcome(&send_in_context(&service, "d", "milk").await), completed("tea milk"));
+        assert_eq!(
+            outcome(&send_in_context(&service, "d", "milk").await),
+            completed_with("tea milk")
+        );
     }
 }
 
@@ -80,10 +86,10 @@ async fn a_conversation_resumes_after_a_restart_in_isolation() {
 async fn conversations_of_different_callers_are_separate() {
     let service = start(&regex_chat()).await;
     let created = service.post("/api/v1/tokens", &json!({"name": "ann"}).to_string()).await.json();
-    let ann = service.with(created["token"].as_str().unwrap());
-    assert_eq!(outcome(&send_in_context(&service, "c", "mine").await), completed("mine"));
-    assert_eq!(outcome(&send_in_context(&ann, "c", "hers").await), completed("hers"));
-    assert_eq!(outcome(&send_in_context(&service, "c", "too").await), completed("mine too"));
+    let ann = service.with_token(created["token"].as_str().unwrap());
+    assert_eq!(outcome(&send_in_context(&service, "c", "mine").await), completed_with("mine"));
+    assert_eq!(outcome(&send_in_context(&ann, "c", "hers").await), completed_with("hers"));
+    assert_eq!(outcome(&send_in_context(&service, "c", "too").await), completed_with("mine too"));
 }
 
 #[tokio::test]
@@ -92,13 +98,14 @@ async fn a_lost_session_is_replaced_once_and_reported() {
         ["unknown_session_regex = 'no such session'", "unknown_session_exit_codes = [3]"]
     {
         let service =
-            start(&chat("", "", &format!("regex = 'session: (\\S+)'\n{lost_setting}"))).await;
+            start(&chat_agent("", "", &format!("regex = 'session: (\\S+)'\n{lost_setting}"))).await;
         send_in_context(&service, "c", "one").await;
         let memory = service.setup.test_folder().join("memory");
         let sessions = std::fs::read_dir(&memory).unwrap().flatten();
-        let removed = sessions.filter(|file| file.file_name().to_string_lossy().starts_with("ses"));
-        removed.for_each(|file| std::fs::remove_file(file.path()).unwrap());
-        let stream_text = stream(&service, "c", "two").await;
+        let session_files =
+            sessions.filter(|file| file.file_name().to_string_lossy().starts_with("ses"));
+        session_files.for_each(|file| std::fs::remove_file(file.path()).unwrap());
+        let stream_text = stream_answer(&service, "c", "two").await;
         assert!(stream_text.contains(r#""continuity":"lost""#), "{stream_text}");
         assert_eq!(
             stream_text.matches("is lost: the agent does not know it").count(),
@@ -109,7 +116,10 @@ async fn a_lost_session_is_replaced_once_and_reported() {
             stream_text.contains(r#""text":"two""#) && !stream_text.contains("no such session"),
             "{stream_text}"
         );
-        assert_eq!(outcome(&send_in_context(&service, "c", "three").await), completed("two three"));
+        assert_eq!(
+            outcome(&send_in_context(&service, "c", "three").await),
+            completed_with("two three")
+        );
         let log = "start one\nend one\nstart two\nend two\nstart three\nend three\n";
         assert_eq!(service.setup.read("memory/log"), log);
     }
@@ -120,7 +130,7 @@ async fn a_failed_program_keeps_its_session_and_is_not_rerun() {
     let service = start(&regex_chat()).await;
     send_in_context(&service, "c", "one").await;
     assert_eq!(state(&send_in_context(&service, "c", "fail").await), "failed");
-    assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed("one two"));
+    assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed_with("one two"));
     assert_eq!(service.setup.read("memory/log").matches("start fail").count(), 1);
 }
 
@@ -136,12 +146,15 @@ async fn messages_of_one_conversation_run_in_order() {
         execution.contains("conversation-busy").then_some(())
     })
     .await;
-    assert_eq!(outcome(&send_in_context(&service, "d", "beside").await), completed("beside"));
+    assert_eq!(outcome(&send_in_context(&service, "d", "beside").await), completed_with("beside"));
     assert_eq!(service.setup.read("memory/log"), "start gate-a\nstart beside\nend beside\n");
-    service.setup.open("memory/gate-a");
-    assert_eq!(outcome(&service.wait_for_end("chat", &first).await), completed("gate-a"));
-    assert_eq!(outcome(&service.wait_for_end("chat", &third).await), completed("gate-a two three"));
-    assert_eq!(outcome(&service.wait_for_end("chat", &second).await), completed("gate-a two"));
+    service.setup.open_gate("memory/gate-a");
+    assert_eq!(outcome(&service.wait_for_end("chat", &first).await), completed_with("gate-a"));
+    assert_eq!(
+        outcome(&service.wait_for_end("chat", &third).await),
+        completed_with("gate-a two three")
+    );
+    assert_eq!(outcome(&service.wait_for_end("chat", &second).await), completed_with("gate-a two"));
 }
 
 #[tokio::test]
@@ -149,8 +162,8 @@ async fn a_session_is_forgotten_with_its_last_task_or_by_age() {
     let service = start(&regex_chat()).await;
     let task = send_in_context(&service, "c", "one").await;
     let deletion = service.command(&["tasks", "delete", &id(&task)], "").await;
-    assert_eq!(deletion.code, Some(0), "{deletion:?}");
-    let stream_text = stream(&service, "c", "two").await;
+    assert_eq!(deletion.exit_code, Some(0), "{deletion:?}");
+    let stream_text = stream_answer(&service, "c", "two").await;
     assert!(
         stream_text.contains(r#""text":"two""#) && !stream_text.contains("continuity"),
         "{stream_text}"
@@ -163,7 +176,7 @@ async fn a_session_is_forgotten_with_its_last_task_or_by_age() {
     let sent_at = Instant::now();
     poll_until("the end of its time", async || (sent_at.elapsed().as_millis() > 150).then_some(()))
         .await;
-    let stream_text = stream(&service, "c", "two").await;
+    let stream_text = stream_answer(&service, "c", "two").await;
     assert!(stream_text.contains("it was idle for too long"), "{stream_text}");
     assert!(stream_text.contains(r#""text":"two""#), "{stream_text}");
     assert!(stream_text.contains(r#""continuity":"lost""#), "{stream_text}");
@@ -172,26 +185,26 @@ async fn a_session_is_forgotten_with_its_last_task_or_by_age() {
 #[tokio::test]
 async fn a_secret_like_session_id_is_resumed_and_stored_encrypted() {
     let secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
-    let agent = chat(&format!(", '--new', '{secret}'"), "", "regex = 'session: (\\S+)'");
+    let agent = chat_agent(&format!(", '--new', '{secret}'"), "", "regex = 'session: (\\S+)'");
     let service = start(&agent).await;
     send_in_context(&service, "c", "one").await;
     // Resumed, the option that was given for a new one counts less.
-    assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed("one two"));
-    let ledger = service.setup.ledger();
+    assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed_with("one two"));
+    let ledger = service.setup.ledger_bytes();
     assert!(!ledger.windows(secret.len()).any(|part| part == secret.as_bytes()), "in the ledger");
     assert!(!service.stderr_text().contains(secret), "in the log");
 }
 
 #[tokio::test]
 async fn a_program_that_outlives_the_service_keeps_its_session() {
-    let mut service = start(&chat("", "", "new_args = ['--new', '{{ uuid }}']")).await;
+    let mut service = start(&chat_agent("", "", "new_args = ['--new', '{{ uuid }}']")).await;
     let first = id(&service.submit("chat", message_in_context("c", "gate-a")).await);
     service.setup.wait_for_text("memory/log", "start gate-a\n").await;
     service.kill9().await;
     service.restart().await;
-    service.setup.open("memory/gate-a");
-    assert_eq!(outcome(&service.wait_for_end("chat", &first).await), completed("gate-a"));
-    assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed("gate-a two"));
+    service.setup.open_gate("memory/gate-a");
+    assert_eq!(outcome(&service.wait_for_end("chat", &first).await), completed_with("gate-a"));
+    assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed_with("gate-a two"));
 }
 
 /// A program that counts all tokens of its session, and is asked for the second time.

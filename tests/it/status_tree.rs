@@ -4,16 +4,16 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use crate::harness::processes::{is_alive, processes_with_env};
-use crate::harness::{Service, fake, gated, poll_until};
+use crate::harness::{Service, fake_agent, gated_agent, poll_until};
 
-fn time(value: &Value) -> DateTime<Utc> {
+fn parse_time(value: &Value) -> DateTime<Utc> {
     value.as_str().unwrap().parse().unwrap()
 }
 
 #[tokio::test]
 async fn a_running_execution_shows_its_phase_pid_and_deadline() {
-    let service = Service::start(&gated("one", "timeout = 100")).await;
-    let id = service.begin("one", "ann").await;
+    let service = Service::start(&gated_agent("one", "timeout = 100")).await;
+    let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let status = service.get("/status").await.json();
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
@@ -25,37 +25,41 @@ async fn a_running_execution_shows_its_phase_pid_and_deadline() {
     }
     let agent = &status["agents"][0];
     assert_eq!((&agent["id"], &agent["health"]), (&json!("one"), &json!("alive")));
-    let one = &agent["running"][0];
-    assert_eq!((&one["id"], &one["state"]), (&json!(id), &json!("running")));
-    assert_eq!(one["attemptId"], json!({"turn": 1, "attempt": 1}));
-    let pid = i32::try_from(one["pid"].as_i64().unwrap()).unwrap();
+    let running_execution = &agent["running"][0];
+    assert_eq!(
+        (&running_execution["id"], &running_execution["state"]),
+        (&json!(id), &json!("running"))
+    );
+    assert_eq!(running_execution["attemptId"], json!({"turn": 1, "attempt": 1}));
+    let pid = i32::try_from(running_execution["pid"].as_i64().unwrap()).unwrap();
     assert!(
         is_alive(pid) && processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).contains(&pid)
     );
-    let remaining = time(&one["deadline"]) - time(&one["since"]);
+    let remaining =
+        parse_time(&running_execution["deadline"]) - parse_time(&running_execution["since"]);
     assert!((99..=100).contains(&remaining.num_seconds()), "{remaining}");
-    assert!(time(&one["since"]) <= time(&status["at"]));
+    assert!(parse_time(&running_execution["since"]) <= parse_time(&status["at"]));
 }
 
 #[tokio::test]
 async fn the_queue_shows_positions_and_the_last_outcome() {
     let settings = "access = 'read-write'\nqueue_depth = 3\nqueue_timeout = 100";
-    let service = Service::start(&gated("one", settings)).await;
+    let service = Service::start(&gated_agent("one", settings)).await;
     let mut ids = Vec::new();
     for word in ["ann", "bob", "cid"] {
-        ids.push(json!(service.begin("one", word).await));
+        ids.push(json!(service.start_task("one", word).await));
     }
-    let agent = service.agent("one").await;
+    let agent = service.agent_status("one").await;
     assert_eq!((&agent["capacity"], &agent["queueDepth"]), (&json!(1), &json!(3)));
     assert_eq!(agent["running"][0]["id"], ids[0]);
     let queued = agent["queued"].as_array().unwrap();
     let positions: Vec<_> = queued.iter().map(|one| (&one["position"], &one["id"])).collect();
     assert_eq!(positions, [(&json!(1), &ids[1]), (&json!(2), &ids[2])]);
-    let remaining = time(&queued[0]["deadline"]) - time(&queued[0]["since"]);
+    let remaining = parse_time(&queued[0]["deadline"]) - parse_time(&queued[0]["since"]);
     assert_eq!((remaining.num_seconds(), &agent["lastExecution"]), (100, &Value::Null));
-    service.setup.open("go");
+    service.setup.open_gate("go");
     let agent = poll_until("the last", async || {
-        let agent = service.agent("one").await;
+        let agent = service.agent_status("one").await;
         (agent["lastExecution"]["id"] == ids[2]).then_some(agent)
     })
     .await;
@@ -65,10 +69,10 @@ async fn the_queue_shows_positions_and_the_last_outcome() {
 
 #[tokio::test]
 async fn one_agent_can_be_shown_alone() {
-    let agents = [fake("echo", "echo", "name = 'Echo'"), gated("one", "")].concat();
+    let agents = [fake_agent("echo", "echo", "name = 'Echo'"), gated_agent("one", "")].concat();
     let service = Service::start(&agents).await;
     let detail = service.get("/status/agents/echo").await.json();
-    assert_eq!(detail, service.agent("echo").await);
+    assert_eq!(detail, service.agent_status("echo").await);
     assert_eq!(detail["name"], "Echo");
     let unknown = service.get("/status/agents/nobody").await;
     assert_eq!((unknown.status, &unknown.json()["code"]), (404, &json!("agent-unknown")));

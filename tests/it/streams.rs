@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::client::{TestResponse, completed, id, outcome, state};
-use crate::harness::{Service, ServiceClient, gated, json_rpc_call, message, within_deadline};
+use crate::harness::client::{TestResponse, completed_with, id, outcome, state};
+use crate::harness::{
+    Service, ServiceClient, gated_agent, json_rpc_call, message, within_deadline,
+};
 
 const CURSOR: &str = "https://algonius.dev/a2a/ext/event-cursor/v1";
 
@@ -23,7 +25,7 @@ output = "events"
 "#;
 
 /// A subscription of 1.0 that was just begun, to be read as far as wanted.
-async fn subscription(service: &Service, task: &str) -> TcpStream {
+async fn subscribe(service: &Service, task: &str) -> TcpStream {
     open_stream(service, "asking", "1.0", &json_rpc_call("SubscribeToTask", &json!({"id": task})))
         .await
 }
@@ -48,7 +50,7 @@ pub(crate) async fn open_stream(
 }
 
 /// What comes up to a word, or to the end.
-pub(crate) async fn read_to(stream: &mut TcpStream, word: &str) -> String {
+pub(crate) async fn read_until(stream: &mut TcpStream, word: &str) -> String {
     let mut text = String::new();
     let mut bytes = [0; 4096];
     while !text.contains(word) {
@@ -62,7 +64,7 @@ pub(crate) async fn read_to(stream: &mut TcpStream, word: &str) -> String {
 }
 
 /// The events of a stream: the position after each, and its document.
-fn events(answer: &TestResponse) -> Vec<(String, Value)> {
+fn parse_events(answer: &TestResponse) -> Vec<(String, Value)> {
     assert_eq!(answer.header("content-type"), Some("text/event-stream"), "{answer:?}");
     let lines = answer.body.lines();
     let (mut position, mut events) = (String::new(), Vec::new());
@@ -83,7 +85,7 @@ fn statuses(events: &[Value]) -> Vec<&Value> {
 }
 
 /// The answer, put together of its pieces.
-fn answer(events: &[Value]) -> String {
+fn answer_text(events: &[Value]) -> String {
     let mut answer = String::new();
     for event in events.iter().filter(|event| event["kind"] == "artifact-update") {
         if event["append"] != true {
@@ -96,37 +98,46 @@ fn answer(events: &[Value]) -> String {
 
 #[tokio::test]
 async fn a_stream_resumes_after_any_event_also_after_a_restart() {
-    let mut service = Service::start(&gated("one", "")).await;
-    service.setup.open("go");
-    let received = events(&service.call("one", "message/stream", &message("ann")).await);
+    let mut service = Service::start(&gated_agent("one", "")).await;
+    service.setup.open_gate("go");
+    let received = parse_events(&service.call("one", "message/stream", &message("ann")).await);
     let (_, task) = &received[0];
-    let (task, last) = (json!({"id": task["id"]}), received.last().unwrap().1.clone());
-    assert_eq!((&last["kind"], &last["final"]), (&json!("status-update"), &json!(true)));
+    let (task, last_event) = (json!({"id": task["id"]}), received.last().unwrap().1.clone());
+    assert_eq!(
+        (&last_event["kind"], &last_event["final"]),
+        (&json!("status-update"), &json!(true))
+    );
     service.sigterm();
-    assert!(service.exit().await.success());
+    assert!(service.wait_for_exit().await.success());
     service.restart().await;
     for (number, (position, _)) in received.iter().enumerate() {
         let line = format!("Last-Event-ID: {position}");
         let resubscribe = ("tasks/resubscribe", &task);
-        let rest = service.call_with("one", &[line.as_str()], resubscribe).await;
-        let rest: Vec<_> = events(&rest).into_iter().map(|(_, event)| event).collect();
+        let resumed_events = service.call_with_headers("one", &[line.as_str()], resubscribe).await;
+        let resumed_events: Vec<_> =
+            parse_events(&resumed_events).into_iter().map(|(_, event)| event).collect();
         // Who knows the end is told it once more, and nothing else.
         let next = (number + 1).min(received.len() - 1);
         let expected: Vec<_> = received[next..].iter().map(|(_, event)| event.clone()).collect();
-        assert_eq!(statuses(&rest), statuses(&expected), "after {position}");
+        assert_eq!(statuses(&resumed_events), statuses(&expected), "after {position}");
         // The answer may come in other pieces, and is the same.
-        let before: Vec<_> = received[..=number].iter().map(|(_, event)| event.clone()).collect();
-        assert_eq!(answer(&[before, rest].concat()), "ann\n", "after {position}");
+        let events_before: Vec<_> =
+            received[..=number].iter().map(|(_, event)| event.clone()).collect();
+        assert_eq!(
+            answer_text(&[events_before, resumed_events].concat()),
+            "ann\n",
+            "after {position}"
+        );
     }
-    let resubscribed = events(&service.call("one", "tasks/resubscribe", &task).await);
-    assert_eq!(outcome(&resubscribed[0].1), completed("ann\n"));
+    let resubscribed = parse_events(&service.call("one", "tasks/resubscribe", &task).await);
+    assert_eq!(outcome(&resubscribed[0].1), completed_with("ann\n"));
     assert_eq!(id(&resubscribed[0].1), task["id"]);
 }
 
 #[tokio::test]
 async fn events_have_ids_for_users_of_the_extension() {
-    let service = Service::start(&gated("one", "")).await;
-    service.setup.open("go");
+    let service = Service::start(&gated_agent("one", "")).await;
+    service.setup.open_gate("go");
     let card = service.get("/agents/one/.well-known/agent-card.json").await.json();
     let offered = card["capabilities"]["extensions"].as_array().unwrap();
     assert!(offered.iter().any(|one| one["uri"] == CURSOR && one["required"] != true), "{card}");
@@ -135,9 +146,9 @@ async fn events_have_ids_for_users_of_the_extension() {
         let line = format!("{header}: urn:of-others, {CURSOR}");
         let params = message("ann");
         let stream = ("message/stream", &params);
-        let answer = service.call_with("one", &[line.as_str()], stream).await;
+        let answer = service.call_with_headers("one", &[line.as_str()], stream).await;
         assert_eq!(answer.header(&header.to_lowercase()), Some(CURSOR));
-        for (position, event) in events(&answer) {
+        for (position, event) in parse_events(&answer) {
             assert_eq!(event["metadata"][CURSOR], position, "{event}");
         }
     }
@@ -151,34 +162,34 @@ async fn a_1_0_subscription_continues_past_a_question() {
     let service = Service::start(QUESTION_AGENT).await;
     let task = service.send("asking", "ask").await;
     assert_eq!(state(&task), "input-required");
-    let mut stream = subscription(&service, &id(&task)).await;
-    let initial_text = read_to(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
+    let mut stream = subscribe(&service, &id(&task)).await;
+    let initial_text = read_until(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
     assert!(initial_text.contains("\"task\""), "{initial_text}");
     for (word, state) in [("ask", "TASK_STATE_INPUT_REQUIRED"), ("tea", "TASK_STATE_COMPLETED")] {
         let mut answer = message(word);
         answer["message"]["taskId"] = json!(id(&task));
         service.rpc("asking", "message/send", &answer).await;
-        let next_text = read_to(&mut stream, state).await;
+        let next_text = read_until(&mut stream, state).await;
         let working = next_text.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{next_text}"));
         assert!(next_text.find(state).is_some_and(|at| at > working), "{next_text}");
         assert_eq!(next_text.contains("tea"), word == "tea", "{next_text}");
     }
-    let rest = read_to(&mut stream, "never").await;
-    assert!(!rest.contains("data:"), "{rest}");
+    let remaining_events = read_until(&mut stream, "never").await;
+    assert!(!remaining_events.contains("data:"), "{remaining_events}");
 }
 
 #[tokio::test]
 async fn an_open_subscription_does_not_delay_the_stop() {
     let mut service = Service::start(QUESTION_AGENT).await;
     let task = service.send("asking", "ask").await;
-    let mut stream = subscription(&service, &id(&task)).await;
-    read_to(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
+    let mut stream = subscribe(&service, &id(&task)).await;
+    read_until(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
     service.sigterm();
-    assert!(service.exit().await.success());
-    read_to(&mut stream, "never").await;
+    assert!(service.wait_for_exit().await.success());
+    read_until(&mut stream, "never").await;
     service.restart().await;
     let mut answer = message("tea");
     answer["message"]["taskId"] = json!(id(&task));
     let finished = service.rpc("asking", "message/send", &answer).await;
-    assert_eq!(outcome(&finished), completed("tea"));
+    assert_eq!(outcome(&finished), completed_with("tea"));
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use algonius_skips::{skip, skip_without};
 use tokio::net::UnixDatagram as Socket;
 
-use crate::harness::processes::wardens;
-use crate::harness::{ServiceClient, Setup, gated, poll_until, within_deadline};
+use crate::harness::processes::warden_pids;
+use crate::harness::{ServiceClient, Setup, gated_agent, poll_until, within_deadline};
 
 const ENV_AGENT: &str = "[agents.env]\ncommand = 'env'\n";
 
@@ -31,30 +31,31 @@ async fn receive_notification(socket: &Socket) -> String {
 
 #[tokio::test]
 async fn systemd_is_notified_of_readiness_and_of_the_drain() {
-    let agents = gated("one", "access = 'read-write'");
+    let agents = gated_agent("one", "access = 'read-write'");
     let (socket, setup) = bind_notify_socket(&agents);
     let ready_file = setup.test_folder().join("word");
     // Heard by a task of its own, which asks at the very moment that it hears.
     let listener = tokio::spawn(async move {
-        let ready = receive_notification(&socket).await;
-        let address = ready.split("http://").nth(1).and_then(|rest| rest.lines().next()).unwrap();
+        let ready_message = receive_notification(&socket).await;
+        let address =
+            ready_message.split("http://").nth(1).and_then(|rest| rest.lines().next()).unwrap();
         let client = ServiceClient { address: address.parse().unwrap(), token: "none".to_owned() };
         let health = client.get("/health").await;
-        fs::write(ready_file, &ready).unwrap();
-        (socket, ready, health.status)
+        fs::write(ready_file, &ready_message).unwrap();
+        (socket, ready_message, health.status)
     });
     let mut service = setup.start().await;
-    let (socket, ready, health) = within_deadline("READY", listener).await.unwrap();
-    assert!(ready.starts_with("READY=1\n"), "{ready}");
+    let (socket, ready_message, health) = within_deadline("READY", listener).await.unwrap();
+    assert!(ready_message.starts_with("READY=1\n"), "{ready_message}");
     assert_eq!(health, 200);
-    service.begin("one", "ann").await;
+    service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     service.sigterm();
     // R-59: The service notifies systemd when it is ready and when it drains
     assert!(receive_notification(&socket).await.starts_with("STOPPING=1\n"));
     assert!(!service.has_exited(), "what runs may finish first");
-    service.setup.open("go");
-    assert_eq!(service.exit().await.code(), Some(0));
+    service.setup.open_gate("go");
+    assert_eq!(service.wait_for_exit().await.code(), Some(0));
 }
 
 #[tokio::test]
@@ -65,7 +66,7 @@ async fn the_notify_socket_reaches_neither_agent_nor_warden() {
     let output = service.command(&["send", "env", "x"], "").await.stdout;
     // R-60: The notify socket of systemd reaches neither an agent nor the warden
     assert!(output.contains("A2A_TASK_ID=") && !output.contains("NOTIFY_SOCKET"), "{output}");
-    let warden = wardens(service.pid()).pop().unwrap();
+    let warden = warden_pids(service.pid()).pop().unwrap();
     match fs::read(format!("/proc/{warden}/environ")) {
         Ok(environment) => assert_eq!(String::from_utf8_lossy(&environment), ""),
         Err(_) => skip("only root sees the environment of a warden"),
@@ -79,7 +80,7 @@ async fn a_missing_notify_socket_is_tolerated() {
     let is_warning_logged =
         async || service.stderr_text().contains("failed to notify systemd").then_some(());
     poll_until("a word about it", is_warning_logged).await;
-    assert_eq!(service.command(&["send", "env", "x"], "").await.code, Some(0));
+    assert_eq!(service.command(&["send", "env", "x"], "").await.exit_code, Some(0));
 }
 
 /// Notes what it is asked for, and answers as systemd does where the unit is there.
@@ -93,7 +94,7 @@ esac
 
 /// A machine whose user has a systemd, played by a script, and a configuration.
 fn with_systemd() -> Setup {
-    let setup = Setup::bare("[agents.echo]\ncommand = 'cat'\n");
+    let setup = Setup::from_config_text("[agents.echo]\ncommand = 'cat'\n");
     let folder = setup.test_folder().display().to_string();
     fs::create_dir_all(setup.test_folder().join("run/systemd")).unwrap();
     let path = format!("{folder}:/usr/bin:/bin");
@@ -107,14 +108,14 @@ fn unit_file(setup: &Setup) -> PathBuf {
 #[tokio::test]
 async fn a_user_service_is_installed_reported_and_removed() {
     let setup = with_systemd();
-    let config = setup.write().display().to_string();
-    let missing = setup.run(&["service", "status"], "").await;
-    assert_eq!(missing.code, Some(1), "{missing:?}");
-    assert!(missing.stderr.contains("unit-missing"), "{missing:?}");
+    let config = setup.write_config().display().to_string();
+    let missing_output = setup.run(&["service", "status"], "").await;
+    assert_eq!(missing_output.exit_code, Some(1), "{missing_output:?}");
+    assert!(missing_output.stderr.contains("unit-missing"), "{missing_output:?}");
     let install = ["service", "install", "--config", &config];
-    let installed = setup.run(&install, "").await;
-    assert_eq!(installed.code, Some(0), "{installed:?}");
-    assert!(installed.stderr.contains("enable-linger"), "{installed:?}");
+    let install_output = setup.run(&install, "").await;
+    assert_eq!(install_output.exit_code, Some(0), "{install_output:?}");
+    assert!(install_output.stderr.contains("enable-linger"), "{install_output:?}");
     let unit = fs::read_to_string(unit_file(&setup)).unwrap();
     let folder = setup.test_folder().display();
     assert!(unit.contains(&format!(" serve --config {config}\n")), "{unit}");
@@ -128,9 +129,9 @@ async fn a_user_service_is_installed_reported_and_removed() {
     let json = setup.run(&["service", "status", "--json"], "").await.stdout;
     assert!(json.contains("\"pid\": 42"), "{json}");
     // It writes over its own.
-    assert_eq!(setup.run(&install, "").await.code, Some(0));
-    let removed = setup.run(&["service", "uninstall"], "").await;
-    assert_eq!(removed.code, Some(0), "{removed:?}");
+    assert_eq!(setup.run(&install, "").await.exit_code, Some(0));
+    let uninstall_output = setup.run(&["service", "uninstall"], "").await;
+    assert_eq!(uninstall_output.exit_code, Some(0), "{uninstall_output:?}");
     assert!(!unit_file(&setup).exists());
     let enable_calls = "--user daemon-reload\n--user enable --now algonius.service\n";
     let show_call = "--user show --property=ActiveState,SubState,UnitFileState,MainPID,StatusText \
@@ -144,27 +145,27 @@ async fn a_user_service_is_installed_reported_and_removed() {
 async fn a_faulty_or_foreign_unit_is_not_installed() {
     let setup = with_systemd();
     let without_config = setup.run(&["service", "install"], "").await;
-    assert_eq!(without_config.code, Some(4), "{without_config:?}");
+    assert_eq!(without_config.exit_code, Some(4), "{without_config:?}");
     assert!(without_config.stderr.contains("configuration-missing"), "{without_config:?}");
     fs::write(setup.test_folder().join("bad.toml"), "[agents.a]\ncommand = 'no-such-program'\n")
         .unwrap();
     let faulty = setup.run(&["service", "install", "--config", "bad.toml"], "").await;
-    assert_eq!(faulty.code, Some(4), "{faulty:?}");
+    assert_eq!(faulty.exit_code, Some(4), "{faulty:?}");
     assert!(faulty.stderr.contains("no-such-program"), "{faulty:?}");
-    let (config, file) = (setup.write().display().to_string(), unit_file(&setup));
+    let (config, file) = (setup.write_config().display().to_string(), unit_file(&setup));
     // As the service will see them, and not as the present terminal does.
     let install = ["service", "install", "--config", &config];
     let wrong_path = setup.run(&[&install[..], &["--path", "/nowhere"]].concat(), "").await;
-    assert_eq!(wrong_path.code, Some(4), "{wrong_path:?}");
+    assert_eq!(wrong_path.exit_code, Some(4), "{wrong_path:?}");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, "[Service]\nExecStart=/bin/true\n").unwrap();
     for words in [&install[..], &["service", "uninstall"]] {
         let foreign = setup.run(words, "").await;
-        assert_eq!(foreign.code, Some(1), "{foreign:?}");
+        assert_eq!(foreign.exit_code, Some(1), "{foreign:?}");
         assert!(foreign.stderr.contains("unit-foreign"), "{foreign:?}");
     }
     assert_eq!(setup.read("asked"), "");
-    assert_eq!(setup.run(&[&install[..], &["--force"]].concat(), "").await.code, Some(0));
+    assert_eq!(setup.run(&[&install[..], &["--force"]].concat(), "").await.exit_code, Some(0));
     assert!(fs::read_to_string(file).unwrap().contains("Type=notify"));
 }
 
@@ -172,21 +173,21 @@ async fn a_faulty_or_foreign_unit_is_not_installed() {
 async fn errors_of_systemctl_are_shown_verbatim() {
     let script = "#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n";
     let setup = with_systemd().executable("systemctl", script);
-    let config = setup.write().display().to_string();
+    let config = setup.write_config().display().to_string();
     let refused = setup.run(&["service", "install", "--config", &config], "").await;
-    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert_eq!(refused.exit_code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("Failed to connect to bus"), "{refused:?}");
     assert!(refused.stderr.contains("systemctl --user daemon-reload"), "{refused:?}");
 }
 
 #[tokio::test]
 async fn a_machine_without_systemd_gets_instructions() {
-    let setup = Setup::bare("[agents.echo]\ncommand = 'cat'\n");
-    let config = setup.write().display().to_string();
+    let setup = Setup::from_config_text("[agents.echo]\ncommand = 'cat'\n");
+    let config = setup.write_config().display().to_string();
     let words: [&[&str]; 3] = [&["install", "--config", &config], &["uninstall"], &["status"]];
-    for rest in words {
-        let refused = setup.run(&[&["service"], rest].concat(), "").await;
-        assert_eq!(refused.code, Some(1), "{refused:?}");
+    for arguments in words {
+        let refused = setup.run(&[&["service"], arguments].concat(), "").await;
+        assert_eq!(refused.exit_code, Some(1), "{refused:?}");
         for expected in ["no-systemd", "algonius serve", "--dry-run"] {
             assert!(refused.stderr.contains(expected), "{refused:?}");
         }
@@ -197,12 +198,12 @@ async fn a_machine_without_systemd_gets_instructions() {
 /// What systemd itself says of both units. No start of one under a real systemd is tested.
 #[tokio::test]
 async fn systemd_accepts_the_printed_unit() {
-    let setup = Setup::bare("");
+    let setup = Setup::from_config_text("");
     for scope in [&[][..], &["--system"]] {
         let dry_run = ["service", "install", "--dry-run"];
-        let printed = setup.run(&[&dry_run[..], scope].concat(), "").await.stdout;
+        let unit_text = setup.run(&[&dry_run[..], scope].concat(), "").await.stdout;
         let unit_path = setup.test_folder().join("algonius.service");
-        fs::write(&unit_path, printed).unwrap();
+        fs::write(&unit_path, unit_text).unwrap();
         let mut verify = tokio::process::Command::new("systemd-analyze");
         verify.args(["verify", "--man=no"]).arg(&unit_path).kill_on_drop(true);
         let Ok(output) =

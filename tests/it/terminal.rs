@@ -6,10 +6,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::watch;
 
-use crate::harness::{Service, gated, poll_until, within_deadline};
+use crate::harness::{Service, gated_agent, poll_until, within_deadline};
 
 /// Says a piece, waits for the gate, says the rest; asks when it is told to.
-const TALKS: &str = r#"
+const TALKS_AGENT: &str = r#"
 [agents.talks]
 command = "sh"
 args = ["-c", '''
@@ -33,11 +33,11 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn open(service: &Service, words: &str) -> Self {
+    fn start(service: &Service, words: &str) -> Self {
         let program = env!("CARGO_BIN_EXE_algonius");
         let line = format!("stty cols 100 rows 30; exec {program} {words}");
         let mut command = Command::new("script");
-        command.args(["-qefc", &line, "/dev/null"]).env_clear().envs(service.setup.variables());
+        command.args(["-qefc", &line, "/dev/null"]).env_clear().envs(service.setup.env_variables());
         command.env("ALGONIUS_URL", format!("http://{}", service.address)).env("TERM", "xterm");
         command.current_dir(service.setup.test_folder()).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -56,7 +56,7 @@ impl Terminal {
     /// What stands there once this does.
     async fn wait_for_text(&self, text: &str) -> Vec<String> {
         poll_until(&format!("{text:?} at the terminal"), async || {
-            let lines = screen(&self.received.borrow());
+            let lines = screen_lines(&self.received.borrow());
             lines.iter().any(|line| line.contains(text)).then_some(lines)
         })
         .await
@@ -72,12 +72,12 @@ impl Terminal {
         let status = within_deadline("the end of the command", self.child.wait()).await.unwrap();
         let is_complete = async || self.received.has_changed().is_err().then_some(());
         poll_until("the end of its output", is_complete).await; // Who reads has read all of it.
-        (status.code(), screen(&self.received.borrow()))
+        (status.code(), screen_lines(&self.received.borrow()))
     }
 }
 
 /// What a terminal makes of these characters: its lines, without those that are empty.
-fn screen(text: &str) -> Vec<String> {
+fn screen_lines(text: &str) -> Vec<String> {
     let (mut lines, mut row, mut column) = (vec![Vec::new()], 0, 0);
     let mut chars = text.chars();
     while let Some(char) = chars.next() {
@@ -114,64 +114,67 @@ fn screen(text: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_watched_status_is_redrawn_in_place_until_ctrl_c() {
-    let service = Service::start(&gated("one", "access = 'read-write'")).await;
-    let mut terminal = Terminal::open(&service, "status --watch --every 0.1");
+    let service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let mut terminal = Terminal::start(&service, "status --watch --every 0.1");
     terminal.wait_for_text("one up ").await;
-    service.begin("one", "ann").await;
-    let busy = terminal.wait_for_text("running 1/1").await;
-    let gateway_lines = busy.iter().filter(|line| line.contains("└─ gateway")).count();
-    assert_eq!(gateway_lines, 1, "drawn twice: {busy:#?}");
+    service.start_task("one", "ann").await;
+    let busy_screen = terminal.wait_for_text("running 1/1").await;
+    let gateway_lines = busy_screen.iter().filter(|line| line.contains("└─ gateway")).count();
+    assert_eq!(gateway_lines, 1, "drawn twice: {busy_screen:#?}");
     for expected in ["root up", "├─ monitor", "├─ scheduler", "├─ retention", "│  ├─ "]
     {
-        assert!(busy.iter().any(|line| line.contains(expected)), "{expected}: {busy:#?}");
+        assert!(
+            busy_screen.iter().any(|line| line.contains(expected)),
+            "{expected}: {busy_screen:#?}"
+        );
     }
-    assert!(busy.iter().all(|line| line.chars().count() <= 100), "{busy:#?}");
-    service.setup.open("go");
+    assert!(busy_screen.iter().all(|line| line.chars().count() <= 100), "{busy_screen:#?}");
+    service.setup.open_gate("go");
     terminal.wait_for_text("last completed").await;
     terminal.send_keys("\x03").await;
     let received = terminal.received.clone();
-    let (code, last) = terminal.wait_for_exit().await;
-    assert_eq!(code, Some(0), "{last:#?}");
+    let (code, screen) = terminal.wait_for_exit().await;
+    assert_eq!(code, Some(0), "{screen:#?}");
     assert!(received.borrow().trim_end().ends_with("\x1b[?25h"), "the cursor stays hidden");
 }
 
 #[tokio::test]
 async fn an_answer_is_streamed_and_its_progress_removed() {
-    let service = Service::start(TALKS).await;
-    let terminal = Terminal::open(&service, "send talks word");
+    let service = Service::start(TALKS_AGENT).await;
+    let terminal = Terminal::start(&service, "send talks word");
     terminal.wait_for_text("first word,").await;
-    service.setup.open("go");
-    let (code, last) = terminal.wait_for_exit().await;
+    service.setup.open_gate("go");
+    let (code, screen) = terminal.wait_for_exit().await;
     assert_eq!(
-        (code, last),
+        (code, screen),
         (Some(0), ["first word,", "then the rest"].map(str::to_owned).to_vec())
     );
 }
 
 #[tokio::test]
 async fn progress_is_one_line_until_the_answer_arrives() {
-    let service = Service::start(&gated("one", "max_concurrent = 1")).await;
-    service.begin("one", "ann").await;
+    let service = Service::start(&gated_agent("one", "max_concurrent = 1")).await;
+    service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
-    let terminal = Terminal::open(&service, "send one bob");
+    let terminal = Terminal::start(&service, "send one bob");
     terminal.wait_for_text("waiting: 1st in line, the agent is busy (").await;
-    service.setup.open("go-ann");
+    service.setup.open_gate("go-ann");
     let working = terminal.wait_for_text("working (").await;
     assert_eq!(working.len(), 1, "{working:#?}");
-    service.setup.open("go");
+    service.setup.open_gate("go");
     assert_eq!(terminal.wait_for_exit().await, (Some(0), vec!["bob".to_owned()]));
 }
 
 #[tokio::test]
 async fn a_question_is_shown_at_the_terminal_and_answered() {
-    let service = Service::start(TALKS).await;
-    service.setup.open("go");
-    let mut terminal = Terminal::open(&service, "send talks ask");
+    let service = Service::start(TALKS_AGENT).await;
+    service.setup.open_gate("go");
+    let mut terminal = Terminal::start(&service, "send talks ask");
     terminal.wait_for_text("which colour?").await;
     terminal.send_keys("blue\n").await;
-    let (code, last) = terminal.wait_for_exit().await;
-    assert_eq!(code, Some(0), "{last:#?}");
-    assert_eq!(last[last.len() - 2..], ["first blue,", "then the rest"]);
+    let (code, screen) = terminal.wait_for_exit().await;
+    assert_eq!(code, Some(0), "{screen:#?}");
+    assert_eq!(screen[screen.len() - 2..], ["first blue,", "then the rest"]);
     let list = service.get("/api/v1/executions").await.json();
     assert_eq!(list["executions"].as_array().unwrap().len(), 1, "{list}");
     assert_eq!(list["executions"][0]["turn"], 2, "{list}");
@@ -179,42 +182,42 @@ async fn a_question_is_shown_at_the_terminal_and_answered() {
 
 #[tokio::test]
 async fn a_terminal_user_is_shown_the_authentication_page() {
-    let service = Service::start(TALKS).await;
-    service.setup.open("go");
-    let mut terminal = Terminal::open(&service, "send talks guard");
+    let service = Service::start(TALKS_AGENT).await;
+    service.setup.open_gate("go");
+    let mut terminal = Terminal::start(&service, "send talks guard");
     let lines = terminal.wait_for_text("(authenticate, then answer to continue)").await;
     for line in ["Sign in.", "https://login.example.org"] {
         assert!(lines.iter().any(|row| row == line), "{lines:#?}");
     }
     terminal.send_keys("done\n").await;
-    let (code, last) = terminal.wait_for_exit().await;
-    assert_eq!(code, Some(0), "{last:#?}");
-    assert_eq!(last[last.len() - 2..], ["first done,", "then the rest"]);
+    let (code, screen) = terminal.wait_for_exit().await;
+    assert_eq!(code, Some(0), "{screen:#?}");
+    assert_eq!(screen[screen.len() - 2..], ["first done,", "then the rest"]);
 }
 
 #[tokio::test]
 async fn ctrl_c_cancels_the_task() {
-    let service = Service::start(&gated("one", "access = 'read-write'")).await;
-    let mut terminal = Terminal::open(&service, "send one ann");
+    let service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let mut terminal = Terminal::start(&service, "send one ann");
     service.setup.wait_for_text("log", "start ann\n").await;
     terminal.wait_for_text("working (").await;
     terminal.send_keys("\x03").await;
-    let (code, last) = terminal.wait_for_exit().await;
-    assert_eq!(code, Some(5), "{last:#?}");
-    assert!(last.iter().any(|line| line.contains("cancelling the task")), "{last:#?}");
+    let (code, screen) = terminal.wait_for_exit().await;
+    assert_eq!(code, Some(5), "{screen:#?}");
+    assert!(screen.iter().any(|line| line.contains("cancelling the task")), "{screen:#?}");
     let list = service.get("/api/v1/executions").await.json();
     assert_eq!(list["executions"][0]["outcome"], "cancelled", "{list}");
 }
 
 #[test]
 fn a_screen_shows_the_latest_text() {
-    assert_eq!(screen("one\r\ntwo\r\n\x1b[2Athree\x1b[K\r\n\x1b[J"), ["three"]);
-    assert_eq!(screen("waits (1 s)\r\x1b[Kdone\r\n"), ["done"]);
-    assert_eq!(screen("abc\rx"), ["xbc"]);
+    assert_eq!(screen_lines("one\r\ntwo\r\n\x1b[2Athree\x1b[K\r\n\x1b[J"), ["three"]);
+    assert_eq!(screen_lines("waits (1 s)\r\x1b[Kdone\r\n"), ["done"]);
+    assert_eq!(screen_lines("abc\rx"), ["xbc"]);
 }
 
 /// Prints colours in two pieces, and characters that a terminal would interpret.
-const PAINTS: &str = r#"
+const PAINTS_AGENT: &str = r#"
 [agents.paints]
 command = "sh"
 args = ["-c", '''
@@ -227,9 +230,9 @@ output = "events"
 
 #[tokio::test]
 async fn only_colours_reach_the_terminal() {
-    let service = Service::start(PAINTS).await;
+    let service = Service::start(PAINTS_AGENT).await;
     for words in ["send paints x", "send --no-stream paints x"] {
-        let terminal = Terminal::open(&service, words);
+        let terminal = Terminal::start(&service, words);
         let (received, (code, lines)) = (terminal.received.clone(), terminal.wait_for_exit().await);
         let received = received.borrow().clone();
         let expected = "\x1b[31mred\\x1b[2J\\x1b]52;c;eA==\\x07\\u{202e} over\\rwritten\x1b[0m";

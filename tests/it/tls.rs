@@ -18,10 +18,10 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::harness::authority::{CertificateAuthority, IssuedCertificate};
-use crate::harness::client::{completed, outcome};
-use crate::harness::processes::sockets;
+use crate::harness::client::{completed_with, outcome};
+use crate::harness::processes::open_socket_count;
 use crate::harness::{
-    Service, Setup, TestResponse, fake, json_rpc_call, message, poll_until, within_deadline,
+    Service, Setup, TestResponse, fake_agent, json_rpc_call, message, poll_until, within_deadline,
 };
 
 const TLS: &str = "tls = { cert = \"HERE/cert.pem\", key = \"HERE/key.pem\" }\n";
@@ -37,11 +37,11 @@ struct TlsService {
 
 impl TlsService {
     async fn start(server: &str, agents: &str) -> Self {
-        let setup = Setup::server(&format!("{TLS}{server}"), agents);
+        let setup = Setup::with_server_settings(&format!("{TLS}{server}"), agents);
         let authority = CertificateAuthority::new();
         let issued = authority.issue(&NAMES);
-        issued.write(setup.test_folder());
-        let trusted = authority.write(setup.test_folder());
+        issued.write_files(setup.test_folder());
+        let trusted = authority.write_certificate(setup.test_folder());
         let mut config = tls::client_config(Some(&trusted)).unwrap();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let connector = TlsConnector::from(Arc::new(config));
@@ -60,8 +60,8 @@ impl TlsService {
     }
 
     /// The bytes of one call of the echo agent.
-    fn request(&self, close: bool) -> Vec<u8> {
-        request(&self.service.token, close)
+    fn request_bytes(&self, close: bool) -> Vec<u8> {
+        request_bytes(&self.service.token, close)
     }
 
     fn url(&self) -> String {
@@ -71,7 +71,7 @@ impl TlsService {
     /// Asks for the status with these further words of the command line.
     async fn status(&self, words: &[&str]) -> (Option<i32>, String) {
         let output = self.service.setup.run(&[&["status"], words].concat(), "").await;
-        (output.code, output.stderr)
+        (output.exit_code, output.stderr)
     }
 }
 
@@ -83,7 +83,7 @@ async fn connect(
     connector.connect(ServerName::try_from("localhost").unwrap(), stream).await
 }
 
-fn request(token: &str, close: bool) -> Vec<u8> {
+fn request_bytes(token: &str, close: bool) -> Vec<u8> {
     let body = json_rpc_call("message/send", &message("hello"));
     let close = if close { "close" } else { "keep-alive" };
     let head = format!(
@@ -99,25 +99,25 @@ async fn exchange(mut stream: TlsStream<TcpStream>, request: &[u8]) -> Option<Va
     stream.write_all(request).await.ok()?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.ok()?;
-    let document: Value = serde_json::from_str(&TestResponse::read(&answer)?.body).ok()?;
+    let document: Value = serde_json::from_str(&TestResponse::parse(&answer)?.body).ok()?;
     Some(document["result"].clone())
 }
 
 #[tokio::test]
 async fn tls_callers_are_served_and_the_card_has_an_https_url() {
-    let secured = TlsService::start("", &fake("echo", "echo", "")).await;
+    let secured = TlsService::start("", &fake_agent("echo", "echo", "")).await;
     let stream = secured.connect().await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"http/1.1".as_slice()));
     let task =
-        within_deadline("an answer", exchange(stream, &secured.request(true))).await.unwrap();
-    assert_eq!(outcome(&task), completed("hello"));
+        within_deadline("an answer", exchange(stream, &secured.request_bytes(true))).await.unwrap();
+    assert_eq!(outcome(&task), completed_with("hello"));
     let mut stream = secured.connect().await.unwrap();
     let card = "GET /agents/echo/.well-known/agent-card.json HTTP/1.1\r\nHost: localhost\r\n\
         Connection: close\r\n\r\n";
     stream.write_all(card.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     within_deadline("the card", stream.read_to_end(&mut answer)).await.unwrap();
-    let card = TestResponse::read(&answer).unwrap().json();
+    let card = TestResponse::parse(&answer).unwrap().json();
     let url = card["url"].as_str().unwrap();
     assert!(url.starts_with(&format!("https://{}/", secured.service.address)), "{url}");
 }
@@ -125,7 +125,7 @@ async fn tls_callers_are_served_and_the_card_has_an_https_url() {
 /// One port for all: clients of gRPC ask for HTTP/2 while they agree upon TLS.
 #[tokio::test]
 async fn grpc_works_over_tls() {
-    let secured = TlsService::start("", &fake("echo", "echo", "")).await;
+    let secured = TlsService::start("", &fake_agent("echo", "echo", "")).await;
     let config =
         tls::client_config(Some(&secured.service.setup.test_folder().join("ca.pem"))).unwrap();
     let mut dual_config = config.clone();
@@ -160,14 +160,14 @@ async fn grpc_works_over_tls() {
 
 #[tokio::test]
 async fn the_command_line_explains_untrusted_certificates() {
-    let secured = TlsService::start("", &fake("echo", "echo", "")).await;
+    let secured = TlsService::start("", &fake_agent("echo", "echo", "")).await;
     let (url, ca) = (secured.url(), secured.service.setup.test_folder().join("ca.pem"));
     let ca = ca.to_str().unwrap();
     assert_eq!(secured.status(&["--url", &url, "--ca", ca]).await, (Some(0), String::new()));
     let words = ["send", "echo", "hi", "--url", &url, "--ca", ca];
     assert_eq!(secured.service.setup.run(&words, "").await.stdout, "hi");
-    let other = secured.service.setup.test_folder().join("other.pem");
-    fs::write(&other, CertificateAuthority::new().pem()).unwrap();
+    let other_certificate = secured.service.setup.test_folder().join("other.pem");
+    fs::write(&other_certificate, CertificateAuthority::new().pem()).unwrap();
     let ip_url = url.replace("localhost", "127.0.0.1");
     let plain_url = url.replace("https", "http");
     for (words, code, expected_error) in [
@@ -176,7 +176,11 @@ async fn the_command_line_explains_untrusted_certificates() {
             1,
             "authority that is not trusted; name the authority's file by --ca",
         ),
-        (vec!["--url", &url, "--ca", other.to_str().unwrap()], 1, "not signed by the authority"),
+        (
+            vec!["--url", &url, "--ca", other_certificate.to_str().unwrap()],
+            1,
+            "not signed by the authority",
+        ),
         (vec!["--url", &ip_url, "--ca", ca], 1, "for other names"),
         (vec!["--url", &plain_url], 1, "write `https://`"),
         (vec!["--url", &url, "--ca", "none.pem"], 4, "none.pem cannot be read"),
@@ -187,7 +191,7 @@ async fn the_command_line_explains_untrusted_certificates() {
         assert!(stderr.contains(expected_error), "{words:?}: {stderr}");
         assert_eq!(stderr.lines().count(), 1, "{words:?}: {stderr}");
     }
-    secured.authority.expired(&NAMES).write(secured.service.setup.test_folder());
+    secured.authority.issue_expired(&NAMES).write_files(secured.service.setup.test_folder());
     poll_until("the refusal of what has expired", async || {
         let (_, stderr) = secured.status(&["--url", &url, "--ca", ca]).await;
         stderr.contains("has expired").then_some(())
@@ -197,74 +201,74 @@ async fn the_command_line_explains_untrusted_certificates() {
 
 #[tokio::test]
 async fn https_to_a_plain_text_service_is_reported() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     let url = format!("https://{}", service.address);
     let output = service.setup.run(&["status", "--url", &url], "").await;
-    assert_eq!(output.code, Some(1));
+    assert_eq!(output.exit_code, Some(1));
     assert!(output.stderr.contains("does not speak TLS; try `http://`"), "{}", output.stderr);
 }
 
 /// Each client asks over and over, over a connection of its own each time, while the files change.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_is_replaced_under_load_without_an_error() {
-    let secured = TlsService::start("", &fake("echo", "echo", "max_concurrent = 8")).await;
-    let done = Arc::new(AtomicBool::new(false));
+    let secured = TlsService::start("", &fake_agent("echo", "echo", "max_concurrent = 8")).await;
+    let is_done = Arc::new(AtomicBool::new(false));
     let mut old_connection = secured.connect().await.unwrap();
     let clients: Vec<_> = (0..3)
         .map(|_| {
-            let (connector, done) = (secured.connector.clone(), Arc::clone(&done));
+            let (connector, is_done) = (secured.connector.clone(), Arc::clone(&is_done));
             let (address, token) = (secured.service.address, secured.service.token.clone());
             tokio::spawn(async move {
                 let mut request_count = 0;
-                while !done.load(Ordering::Relaxed) {
+                while !is_done.load(Ordering::Relaxed) {
                     let stream = connect(&connector, address).await.unwrap();
-                    let task = exchange(stream, &request(&token, true)).await.unwrap();
-                    assert_eq!(outcome(&task), completed("hello"));
+                    let task = exchange(stream, &request_bytes(&token, true)).await.unwrap();
+                    assert_eq!(outcome(&task), completed_with("hello"));
                     request_count += 1;
                 }
                 request_count
             })
         })
         .collect();
-    assert_eq!(secured.served_certificate().await, secured.issued.der);
+    assert_eq!(secured.served_certificate().await, secured.issued.cert_der);
     for _ in 0..2 {
-        let next = secured.authority.issue(&NAMES);
-        next.write(secured.service.setup.test_folder());
+        let next_certificate = secured.authority.issue(&NAMES);
+        next_certificate.write_files(secured.service.setup.test_folder());
         poll_until("the next one", async || {
-            (secured.served_certificate().await == next.der).then_some(())
+            (secured.served_certificate().await == next_certificate.cert_der).then_some(())
         })
         .await;
     }
-    done.store(true, Ordering::Relaxed);
+    is_done.store(true, Ordering::Relaxed);
     for client in clients {
         let request_count: u32 = within_deadline("the last request", client).await.unwrap();
         assert!(request_count > 0);
     }
     // A connection from before goes on.
-    old_connection.write_all(&secured.request(true)).await.unwrap();
+    old_connection.write_all(&secured.request_bytes(true)).await.unwrap();
     let mut answer = Vec::new();
     within_deadline("its answer", old_connection.read_to_end(&mut answer)).await.unwrap();
-    assert_eq!(TestResponse::read(&answer).unwrap().status, 200);
+    assert_eq!(TestResponse::parse(&answer).unwrap().status, 200);
 }
 
 #[tokio::test]
 async fn a_mismatched_pair_keeps_the_last_one_and_is_reported_once() {
-    let secured = TlsService::start("", &fake("echo", "echo", "")).await;
+    let secured = TlsService::start("", &fake_agent("echo", "echo", "")).await;
     let folder = secured.service.setup.test_folder();
-    let next = secured.authority.issue(&NAMES);
-    fs::write(folder.join("key.pem"), &next.key).unwrap();
+    let next_certificate = secured.authority.issue(&NAMES);
+    fs::write(folder.join("key.pem"), &next_certificate.key_pem).unwrap();
     let failure_count =
         || secured.service.stderr_text().matches("failed to reload certificate").count();
     poll_until("the complaint", async || (failure_count() == 1).then_some(())).await;
     assert!(secured.service.stderr_text().contains("is not that of the first certificate"));
-    assert_eq!(secured.served_certificate().await, secured.issued.der);
+    assert_eq!(secured.served_certificate().await, secured.issued.cert_der);
     let stream = secured.connect().await.unwrap();
     let task =
-        within_deadline("an answer", exchange(stream, &secured.request(true))).await.unwrap();
-    assert_eq!(outcome(&task), completed("hello"));
-    fs::write(folder.join("cert.pem"), &next.cert).unwrap();
+        within_deadline("an answer", exchange(stream, &secured.request_bytes(true))).await.unwrap();
+    assert_eq!(outcome(&task), completed_with("hello"));
+    fs::write(folder.join("cert.pem"), &next_certificate.cert_pem).unwrap();
     poll_until("the next one", async || {
-        (secured.served_certificate().await == next.der).then_some(())
+        (secured.served_certificate().await == next_certificate.cert_der).then_some(())
     })
     .await;
     assert_eq!(failure_count(), 1);
@@ -275,8 +279,8 @@ async fn a_mismatched_pair_keeps_the_last_one_and_is_reported_once() {
 #[tokio::test]
 async fn a_slow_or_plain_text_handshake_is_cut_without_a_log_line() {
     let server = "header_timeout = 0.5\nmax_connections = 1\n";
-    let secured = TlsService::start(server, &fake("echo", "echo", "")).await;
-    let before = secured.service.stderr_text();
+    let secured = TlsService::start(server, &fake_agent("echo", "echo", "")).await;
+    let log_before = secured.service.stderr_text();
     // The head of a handshake's record, of which the rest never comes.
     let partial_record: &[u8] = &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
     for bytes in
@@ -293,10 +297,10 @@ async fn a_slow_or_plain_text_handshake_is_cut_without_a_log_line() {
     _ = within_deadline("the close", silent.read_to_end(&mut rest)).await;
     assert_eq!(rest, b"");
     let stream = poll_until("a place", async || secured.connect().await.ok()).await;
-    assert_eq!(secured.service.stderr_text(), before);
+    assert_eq!(secured.service.stderr_text(), log_before);
     let task =
-        within_deadline("an answer", exchange(stream, &secured.request(true))).await.unwrap();
-    assert_eq!(outcome(&task), completed("hello"));
+        within_deadline("an answer", exchange(stream, &secured.request_bytes(true))).await.unwrap();
+    assert_eq!(outcome(&task), completed_with("hello"));
 }
 
 /// What says 20 MB, when the gate is open.
@@ -315,7 +319,7 @@ max_output_bytes = 40000000
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tls_follower_that_never_reads_is_disconnected() {
     let secured = TlsService::start("write_timeout = 1\n", TALKER).await;
-    let idle_sockets = sockets(secured.service.pid());
+    let idle_sockets = open_socket_count(secured.service.pid());
     let mut stream = secured.connect().await.unwrap();
     let body = json_rpc_call("message/stream", &message("talk"));
     let head = format!(
@@ -325,10 +329,12 @@ async fn a_tls_follower_that_never_reads_is_disconnected() {
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    poll_until("its place", async || (sockets(secured.service.pid()) > idle_sockets).then_some(()))
-        .await;
-    secured.service.setup.open("go");
-    let is_cut = async || (sockets(secured.service.pid()) <= idle_sockets).then_some(());
+    poll_until("its place", async || {
+        (open_socket_count(secured.service.pid()) > idle_sockets).then_some(())
+    })
+    .await;
+    secured.service.setup.open_gate("go");
+    let is_cut = async || (open_socket_count(secured.service.pid()) <= idle_sockets).then_some(());
     poll_until("its end", is_cut).await;
     let mut answer = Vec::new();
     _ = within_deadline("what was on its way", stream.read_to_end(&mut answer)).await; // It is no whole answer.
@@ -337,25 +343,29 @@ async fn a_tls_follower_that_never_reads_is_disconnected() {
 
 #[tokio::test]
 async fn unusable_certificate_files_stop_the_start() {
-    let setup = Setup::server(TLS, &fake("echo", "echo", ""));
-    let (authority, other) = (CertificateAuthority::new(), CertificateAuthority::new());
-    let IssuedCertificate { cert, key, .. } = authority.issue(&NAMES);
-    let foreign_key = other.issue(&NAMES).key;
+    let setup = Setup::with_server_settings(TLS, &fake_agent("echo", "echo", ""));
+    let (authority, other_authority) = (CertificateAuthority::new(), CertificateAuthority::new());
+    let IssuedCertificate { cert_pem, key_pem, .. } = authority.issue(&NAMES);
+    let foreign_key = other_authority.issue(&NAMES).key_pem;
     for (cert, key, expected_error) in [
-        (&*cert, "", "server.tls.key = \"HERE/key.pem\": HERE/key.pem holds no private key"),
+        (&*cert_pem, "", "server.tls.key = \"HERE/key.pem\": HERE/key.pem holds no private key"),
         (
             "nothing",
-            &*key,
+            &*key_pem,
             "server.tls.cert = \"HERE/cert.pem\": HERE/cert.pem holds no certificate",
         ),
-        (&cert, &foreign_key, "HERE/key.pem is not that of the first certificate in HERE/cert.pem"),
+        (
+            &cert_pem,
+            &foreign_key,
+            "HERE/key.pem is not that of the first certificate in HERE/cert.pem",
+        ),
     ] {
         fs::write(setup.test_folder().join("cert.pem"), cert).unwrap();
         fs::write(setup.test_folder().join("key.pem"), key).unwrap();
-        let file = setup.write().display().to_string();
+        let file = setup.write_config().display().to_string();
         let output = setup.run(&["serve", "--config", &file], "").await;
         let expected_error = expected_error.replace("HERE", setup.test_folder().to_str().unwrap());
-        assert_eq!(output.code, Some(4), "{output:?}");
+        assert_eq!(output.exit_code, Some(4), "{output:?}");
         assert!(
             output.stderr.contains(&expected_error) && output.stderr.contains("others may read")
         );

@@ -2,15 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, id, outcome};
+use crate::harness::client::{completed_with, id, outcome};
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake, gated, json_rpc_call, message, poll_until,
+    Service, ServiceClient, Setup, TestResponse, fake_agent, gated_agent, json_rpc_call, message,
+    poll_until,
 };
-use crate::reload::{reload, text};
-use crate::streams::{open_stream, read_to};
+use crate::reload::{config_text, write_and_reload};
+use crate::streams::{open_stream, read_until};
 
 fn agents() -> String {
-    [fake("one", "echo", ""), fake("two", "echo", "")].concat()
+    [fake_agent("one", "echo", ""), fake_agent("two", "echo", "")].concat()
 }
 
 async fn request_token(client: &ServiceClient, request: Value) -> TestResponse {
@@ -29,61 +30,71 @@ async fn revoke(client: &ServiceClient, name: &str) -> TestResponse {
     client.request(&format!("DELETE /api/v1/tokens/{name}"), &headers, b"").await
 }
 
-fn code(answer: &TestResponse) -> (u16, String) {
+fn status_and_code(answer: &TestResponse) -> (u16, String) {
     (answer.status, answer.json()["code"].as_str().unwrap_or_default().to_owned())
 }
 
-async fn status(service: &Service, token: &str) -> u16 {
-    service.with(token).get("/status").await.status
+async fn status_code(service: &Service, token: &str) -> u16 {
+    service.with_token(token).get("/status").await.status
 }
 
 #[tokio::test]
 async fn a_token_is_valid_at_once_until_it_is_revoked() {
-    let mut service = Setup::bare(&text(&agents())).start().await;
+    let mut service = Setup::from_config_text(&config_text(&agents())).start().await;
     let request = json!({"name": "ann", "agents": ["one"], "expires": "2999-01-01T00:00:00Z"});
     let ann = create_token(&service, request).await;
-    let task = service.with(&ann).send("one", "hello").await;
-    assert_eq!(outcome(&task), completed("hello"));
-    assert_eq!(service.with(&ann).get("/status/agents/two").await.status, 403);
-    reload(&mut service, &text(&[agents(), fake("three", "echo", "")].concat())).await;
-    assert_eq!(status(&service, &ann).await, 200);
+    let task = service.with_token(&ann).send("one", "hello").await;
+    assert_eq!(outcome(&task), completed_with("hello"));
+    assert_eq!(service.with_token(&ann).get("/status/agents/two").await.status, 403);
+    write_and_reload(
+        &mut service,
+        &config_text(&[agents(), fake_agent("three", "echo", "")].concat()),
+    )
+    .await;
+    assert_eq!(status_code(&service, &ann).await, 200);
     service.kill9().await;
     service.restart().await;
-    assert_eq!(status(&service, &ann).await, 200);
+    assert_eq!(status_code(&service, &ann).await, 200);
     assert_eq!(
-        code(&request_token(&service, json!({"name": "ann"})).await),
+        status_and_code(&request_token(&service, json!({"name": "ann"})).await),
         (409, "token-exists".to_owned())
     );
-    let next = create_token(&service, json!({"name": "ann", "replace": true})).await;
-    assert_eq!((status(&service, &ann).await, status(&service, &next).await), (401, 200));
+    let next_token = create_token(&service, json!({"name": "ann", "replace": true})).await;
+    assert_eq!(
+        (status_code(&service, &ann).await, status_code(&service, &next_token).await),
+        (401, 200)
+    );
     // A created token is valid at once and over restarts and reloads until it is revoked, and
     // its owner keeps all tasks
-    assert_eq!(outcome(&service.with(&next).task("one", &id(&task)).await), completed("hello"));
+    assert_eq!(
+        outcome(&service.with_token(&next_token).task("one", &id(&task)).await),
+        completed_with("hello")
+    );
     assert_eq!(revoke(&service, "ann").await.status, 200);
-    assert_eq!(status(&service, &next).await, 401);
-    assert_eq!(code(&revoke(&service, "ann").await), (404, "token-unknown".to_owned()));
+    assert_eq!(status_code(&service, &next_token).await, 401);
+    assert_eq!(status_and_code(&revoke(&service, "ann").await), (404, "token-unknown".to_owned()));
 }
 
 #[tokio::test]
 async fn a_stream_ends_with_its_revoked_token_and_work_continues() {
-    let service = Service::start(&gated("one", "")).await;
+    let service = Service::start(&gated_agent("one", "")).await;
     let (ann, bob) = (json!({"name": "ann"}), json!({"name": "bob"}));
     let (ann, bob) = (create_token(&service, ann).await, create_token(&service, bob).await);
-    let (ann, bob) = (service.with(&ann), service.with(&bob));
+    let (ann, bob) = (service.with_token(&ann), service.with_token(&bob));
     let mut streams = Vec::new();
     for client in [&ann, &bob] {
         let mut stream =
             open_stream(client, "one", "0.3", &json_rpc_call("message/stream", &message("hi")))
                 .await;
-        let initial_text = read_to(&mut stream, "\"working\"").await;
+        let initial_text = read_until(&mut stream, "\"working\"").await;
         assert!(initial_text.contains("working"), "{initial_text}");
         streams.push(stream);
     }
     assert_eq!(revoke(&service, "ann").await.status, 200);
-    service.setup.open("go");
+    service.setup.open_gate("go");
     let mut remaining_texts = Vec::new();
     for stream in &mut streams {
-        remaining_texts.push(read_to(stream, "\"completed\"").await);
+        remaining_texts.push(read_until(stream, "\"completed\"").await);
     }
     let has_artifact: Vec<_> =
         remaining_texts.iter().map(|rest| rest.contains("artifact")).collect();
@@ -99,7 +110,7 @@ async fn a_stream_ends_with_its_revoked_token_and_work_continues() {
 #[tokio::test]
 async fn token_lists_and_logs_show_no_token_text() {
     let tokens = "[tokens.bob]\ntoken_env = 'BOB'\n";
-    let setup = Setup::bare(&text(&[&agents(), tokens].concat()));
+    let setup = Setup::from_config_text(&config_text(&[&agents(), tokens].concat()));
     let service = setup.env("BOB", &"b".repeat(40)).env("RUST_LOG", "trace").start().await;
     let ann = create_token(&service, json!({"name": "ann", "scopes": ["read"]})).await;
     let list = service.get("/api/v1/tokens").await;
@@ -108,8 +119,8 @@ async fn token_lists_and_logs_show_no_token_text() {
         .unwrap()
         .iter()
         .map(|it| {
-            let text = |key: &str| it[key].as_str().unwrap_or_default().to_owned();
-            (text("name"), text("origin"), it["scopes"].clone())
+            let field_text = |key: &str| it[key].as_str().unwrap_or_default().to_owned();
+            (field_text("name"), field_text("origin"), it["scopes"].clone())
         })
         .collect();
     let entry = |name: &str, origin: &str, scopes: &[&str]| {
@@ -128,7 +139,7 @@ async fn token_lists_and_logs_show_no_token_text() {
         assert!(token.as_object().unwrap().keys().all(|key| keys.contains(&key.as_str())));
     }
     assert!(!service.stderr_text().contains(&ann), "the log has it");
-    let bytes = service.setup.ledger();
+    let bytes = service.setup.ledger_bytes();
     assert!(!bytes.windows(ann.len()).any(|window| window == ann.as_bytes()), "the ledger has it");
     let answer = outcome(&service.send("one", &format!("say {ann}")).await).1;
     let record = service.get("/api/v1/executions").await.body;
@@ -137,12 +148,12 @@ async fn token_lists_and_logs_show_no_token_text() {
 
 #[tokio::test]
 async fn a_token_cannot_create_or_revoke_a_wider_token() {
-    let setup = Setup::bare(&text(&agents()));
+    let setup = Setup::from_config_text(&config_text(&agents()));
     let service = setup.start().await;
     let scopes = ["read", "run", "admin"];
     let bob =
         create_token(&service, json!({"name": "bob", "scopes": scopes, "agents": ["one"]})).await;
-    let bob = service.with(&bob);
+    let bob = service.with_token(&bob);
     let ann = create_token(&service, json!({"name": "ann"})).await;
     let forbidden = (403, "forbidden".to_owned());
     for request in [
@@ -151,23 +162,30 @@ async fn a_token_cannot_create_or_revoke_a_wider_token() {
         json!({"name": "eve", "agents": ["two"], "scopes": ["read"]}),
         json!({"name": "ann", "agents": ["one"], "replace": true}),
     ] {
-        assert_eq!(code(&request_token(&bob, request.clone()).await), forbidden, "{request}");
+        assert_eq!(
+            status_and_code(&request_token(&bob, request.clone()).await),
+            forbidden,
+            "{request}"
+        );
     }
-    assert_eq!(code(&revoke(&bob, "ann").await), forbidden);
-    assert_eq!(code(&bob.post("/api/v1/operator/rotate", "").await), forbidden);
-    assert_eq!(code(&request_token(&service.with(&ann), json!({"name": "eve"})).await), forbidden);
+    assert_eq!(status_and_code(&revoke(&bob, "ann").await), forbidden);
+    assert_eq!(status_and_code(&bob.post("/api/v1/operator/rotate", "").await), forbidden);
+    assert_eq!(
+        status_and_code(&request_token(&service.with_token(&ann), json!({"name": "eve"})).await),
+        forbidden
+    );
     let names = bob.get("/api/v1/tokens").await.json();
     let names: Vec<_> = names["tokens"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["bob"]);
     let eve = create_token(&bob, json!({"name": "eve", "agents": ["one"]})).await;
-    assert_eq!(status(&service, &eve).await, 200);
+    assert_eq!(status_code(&service, &eve).await, 200);
     assert_eq!(revoke(&bob, "eve").await.status, 200);
 }
 
 #[tokio::test]
 async fn an_invalid_token_request_is_refused_with_its_error() {
     let tokens = "[tokens.bob]\ntoken_env = 'BOB'\n";
-    let setup = Setup::bare(&text(&[&agents(), tokens].concat()));
+    let setup = Setup::from_config_text(&config_text(&[&agents(), tokens].concat()));
     let service = setup.env("BOB", &"b".repeat(40)).start().await;
     for request in [
         json!({}),
@@ -183,18 +201,18 @@ async fn an_invalid_token_request_is_refused_with_its_error() {
         json!({"name": "ann", "text": "of my own"}),
     ] {
         assert_eq!(
-            code(&request_token(&service, request.clone()).await),
+            status_and_code(&request_token(&service, request.clone()).await),
             (400, "invalid-params".to_owned()),
             "{request}"
         );
     }
-    let broken = service.post("/api/v1/tokens", "{").await;
-    assert_eq!(code(&broken), (400, "malformed-json".to_owned()));
+    let broken_request = service.post("/api/v1/tokens", "{").await;
+    assert_eq!(status_and_code(&broken_request), (400, "malformed-json".to_owned()));
     for name in ["bob", "operator", "anonymous"] {
         let answer = request_token(&service, json!({"name": name, "replace": true})).await;
-        assert_eq!(code(&answer), (409, "token-exists".to_owned()), "{name}");
+        assert_eq!(status_and_code(&answer), (409, "token-exists".to_owned()), "{name}");
         assert_eq!(
-            code(&revoke(&service, name).await),
+            status_and_code(&revoke(&service, name).await),
             (404, "token-unknown".to_owned()),
             "{name}"
         );
@@ -203,21 +221,21 @@ async fn an_invalid_token_request_is_refused_with_its_error() {
 
 #[tokio::test]
 async fn the_command_line_creates_lists_revokes_and_rotates_tokens() {
-    let service = Setup::bare(&text(&agents())).start().await;
+    let service = Setup::from_config_text(&config_text(&agents())).start().await;
     let words = ["token", "create", "ann b", "--scope", "read,run", "--agent", "one"];
     let created = service.command(&words, "").await;
-    assert_eq!(created.code, Some(0), "{created:?}");
+    assert_eq!(created.exit_code, Some(0), "{created:?}");
     let ann = created.stdout.trim();
-    assert_eq!(status(&service, ann).await, 200);
+    assert_eq!(status_code(&service, ann).await, 200);
     let list = service.command(&["token", "list"], "").await.stdout;
     assert!(list.contains("ann b") && list.contains("api"), "{list}");
-    assert_eq!(service.command(&["token", "revoke", "ann b"], "").await.code, Some(0));
-    assert_eq!(status(&service, ann).await, 401);
-    assert_eq!(service.command(&["token", "revoke", "ann b"], "").await.code, Some(1));
-    let rotated = service.command(&["token", "rotate"], "").await;
-    assert_eq!(rotated.code, Some(0), "{rotated:?}");
+    assert_eq!(service.command(&["token", "revoke", "ann b"], "").await.exit_code, Some(0));
+    assert_eq!(status_code(&service, ann).await, 401);
+    assert_eq!(service.command(&["token", "revoke", "ann b"], "").await.exit_code, Some(1));
+    let rotate_output = service.command(&["token", "rotate"], "").await;
+    assert_eq!(rotate_output.exit_code, Some(0), "{rotate_output:?}");
     let text = service.setup.read("state/algonius/token").trim().to_owned();
-    let before = status(&service, &service.token).await;
-    assert_eq!((before, status(&service, &text).await), (401, 200));
-    assert_eq!(service.command(&["status"], "").await.code, Some(0));
+    let old_token_status = status_code(&service, &service.token).await;
+    assert_eq!((old_token_status, status_code(&service, &text).await), (401, 200));
+    assert_eq!(service.command(&["status"], "").await.exit_code, Some(0));
 }

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, failed, id, outcome};
+use crate::harness::client::{completed_with, failed_with, id, outcome};
 use crate::harness::{Service, poll_until};
 
 /// Returns an agent that follows the instructions of its prompt, with a policy. It writes its tool calls into `HERE/ran`,
 /// and the lines that it reads into `HERE/log`. Its variables are escaped because the setup replaces `FAKE`.
-fn agent(consent: &str) -> String {
+fn limited_agent(consent: &str) -> String {
     let [ran_variable, log_variable] =
         ["RAN", "LOG"].map(|name| format!(r#""F\u0041KE_ACP_{name}""#));
     format!(
@@ -23,16 +23,16 @@ fn run_count(service: &Service) -> usize {
 }
 
 /// Returns the sentence of a failed task.
-fn failure(task: &Value) -> &str {
+fn failure_text(task: &Value) -> &str {
     task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
 }
 
 #[tokio::test]
 async fn a_turn_within_the_limit_of_tool_calls_completes() {
-    let service = Service::start(&agent("default = 'allow'\nmax_tool_calls = 2")).await;
+    let service = Service::start(&limited_agent("default = 'allow'\nmax_tool_calls = 2")).await;
     let prompt = "[[tool Bash command=a]][[tool Bash command=b]][[say done]]";
-    assert_eq!(outcome(&service.send("coder", prompt).await), completed("done"));
-    assert_eq!(outcome(&service.send("coder", prompt).await), completed("done"), "each turn");
+    assert_eq!(outcome(&service.send("coder", prompt).await), completed_with("done"));
+    assert_eq!(outcome(&service.send("coder", prompt).await), completed_with("done"), "each turn");
     assert_eq!(run_count(&service), 4);
 }
 
@@ -41,12 +41,12 @@ async fn the_tool_call_after_the_limit_cancels_the_turn() {
     for (third, expected_runs) in
         [("[[tool Bash command=c]]", 2), ("[[tool Bash command=c unasked]]", 3)]
     {
-        let service = Service::start(&agent("default = 'allow'\nmax_tool_calls = 2")).await;
+        let service = Service::start(&limited_agent("default = 'allow'\nmax_tool_calls = 2")).await;
         let prompt =
             format!("[[tool Bash command=a]][[tool Bash command=b]]{third}[[hang]][[say done]]");
         let task = service.send("coder", &prompt).await;
-        assert_eq!(outcome(&task), failed("tool-limit"), "{third}");
-        let message = failure(&task);
+        assert_eq!(outcome(&task), failed_with("tool-limit"), "{third}");
+        let message = failure_text(&task);
         assert!(message.contains("more than 2 tool calls"), "{message}");
         assert_eq!(run_count(&service), expected_runs, "{third}");
         let log = service.setup.read("log");
@@ -57,9 +57,9 @@ async fn the_tool_call_after_the_limit_cancels_the_turn() {
 
 #[tokio::test]
 async fn an_agent_that_ignores_the_cancellation_is_ended() {
-    let service = Service::start(&agent("default = 'allow'\nmax_tool_calls = 1")).await;
+    let service = Service::start(&limited_agent("default = 'allow'\nmax_tool_calls = 1")).await;
     let prompt = "[[ignore-cancel]][[tool Bash command=a]][[tool Bash command=b unasked]][[hang]]";
-    assert_eq!(outcome(&service.send("coder", prompt).await), failed("tool-limit"));
+    assert_eq!(outcome(&service.send("coder", prompt).await), failed_with("tool-limit"));
 }
 
 #[tokio::test]
@@ -68,10 +68,10 @@ async fn a_tool_call_without_a_request_fails_the_turn() {
         ("", "[[tool Bash command=a unasked]]", "without a request for permission"),
         ("tools = { Bash = 'deny' }", "[[tool Bash command=a unasked]]", "which the policy denies"),
     ] {
-        let service = Service::start(&agent(consent)).await;
+        let service = Service::start(&limited_agent(consent)).await;
         let task = service.send("coder", &format!("{tool}[[hang]][[say done]]")).await;
-        assert_eq!(outcome(&task), failed("unauthorized-tool"), "{consent}");
-        let message = failure(&task);
+        assert_eq!(outcome(&task), failed_with("unauthorized-tool"), "{consent}");
+        let message = failure_text(&task);
         assert!(message.contains("`Bash`") && message.contains(cause), "{message}");
         let log = service.setup.read("log");
         assert_eq!(log.matches("session/cancel").count(), 1, "{log}");
@@ -81,18 +81,18 @@ async fn a_tool_call_without_a_request_fails_the_turn() {
 #[tokio::test]
 async fn allowed_and_denied_tool_calls_are_authorized() {
     let consent = "tools = { Read = 'allow', Bash = 'allow', Write = 'deny' }";
-    let service = Service::start(&agent(consent)).await;
+    let service = Service::start(&limited_agent(consent)).await;
     let prompt = "[[tool Read path=a kind=read unasked]][[tool Bash command=b]]\
                   [[tool Bash command=c early]][[tool Write path=d kind=edit]][[say done]]";
-    assert_eq!(outcome(&service.send("coder", prompt).await), completed("done"));
+    assert_eq!(outcome(&service.send("coder", prompt).await), completed_with("done"));
     assert_eq!(run_count(&service), 3, "the denied call did not run");
 }
 
 #[tokio::test]
 async fn an_unauthorized_tool_call_can_only_be_reported() {
-    let service = Service::start(&agent("unauthorized = 'report'")).await;
+    let service = Service::start(&limited_agent("unauthorized = 'report'")).await;
     let task = service.send("coder", "[[tool Bash command=a unasked]][[say done]]").await;
-    assert_eq!(outcome(&task), completed("done"));
+    assert_eq!(outcome(&task), completed_with("done"));
     let events = service.get(&format!("/api/v1/executions/{}/events", id(&task))).await.body;
     let text = "the agent used the tool `Bash` without a request for permission";
     assert_eq!(events.matches(text).count(), 1, "{events}");
@@ -104,7 +104,7 @@ async fn an_unauthorized_tool_call_can_only_be_reported() {
 }
 
 /// Waits for the open question of a task, and allows it.
-async fn allow(service: &Service, task: &str) {
+async fn allow_open_question(service: &Service, task: &str) {
     let path = format!("/api/v1/interactions?execution={task}&state=open");
     let open = poll_until("an open question", async || {
         let list = service.get(&path).await.json();
@@ -119,22 +119,22 @@ async fn allow(service: &Service, task: &str) {
 /// The answer is among the lines that the process before the restart has sent. Both calls count after it.
 #[tokio::test]
 async fn answered_tool_calls_are_judged_again_after_a_restart() {
-    for (limit, expected) in [(2, completed("done")), (1, failed("tool-limit"))] {
-        let consent = |limit| agent(&format!("max_tool_calls = {limit}"));
+    for (limit, expected) in [(2, completed_with("done")), (1, failed_with("tool-limit"))] {
+        let consent = |limit| limited_agent(&format!("max_tool_calls = {limit}"));
         let mut service = Service::start(&consent(2)).await;
         let prompt = "[[tool Bash command=a]][[tool Bash command=b]][[say done]]";
-        let task = service.begin("coder", prompt).await;
-        allow(&service, &task).await;
+        let task = service.start_task("coder", prompt).await;
+        allow_open_question(&service, &task).await;
         poll_until("the first call", async || (run_count(&service) == 1).then_some(())).await;
         service.kill9().await;
-        let config = service.setup.write().to_owned();
+        let config = service.setup.write_config().to_owned();
         let text = std::fs::read_to_string(&config).unwrap();
-        service
-            .setup
-            .rewrite(&text.replace("max_tool_calls = 2", &format!("max_tool_calls = {limit}")));
+        service.setup.set_config_text(
+            &text.replace("max_tool_calls = 2", &format!("max_tool_calls = {limit}")),
+        );
         service.restart().await;
         if limit == 2 {
-            allow(&service, &task).await;
+            allow_open_question(&service, &task).await;
         }
         assert_eq!(outcome(&service.wait_for_end("coder", &task).await), expected);
     }

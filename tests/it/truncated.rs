@@ -36,7 +36,7 @@ command = "cat"
 "#;
 
 /// The first artifact of a task over HTTP.
-async fn by_rest(client: &ServiceClient, agent: &str, id: &str, version: &str) -> Value {
+async fn artifact_over_rest(client: &ServiceClient, agent: &str, id: &str, version: &str) -> Value {
     let headers =
         [format!("Authorization: Bearer {}", client.token), format!("A2A-Version: {version}")];
     let line = format!("GET /agents/{agent}/v1/tasks/{id}");
@@ -45,7 +45,7 @@ async fn by_rest(client: &ServiceClient, agent: &str, id: &str, version: &str) -
 }
 
 /// The last artifact update of a stream.
-async fn streamed(client: &ServiceClient, agent: &str) -> Value {
+async fn last_streamed_artifact(client: &ServiceClient, agent: &str) -> Value {
     let answer = client.call(agent, "message/stream", &message("hello")).await;
     let lines = answer.body.lines().filter_map(|line| line.strip_prefix("data: "));
     let mut events =
@@ -54,7 +54,7 @@ async fn streamed(client: &ServiceClient, agent: &str) -> Value {
 }
 
 /// Returns the number of missing bytes from an artifact's metadata.
-fn dropped(artifact: &Value) -> u64 {
+fn dropped_bytes(artifact: &Value) -> u64 {
     artifact["metadata"]["truncated"]["droppedBytes"].as_u64().unwrap_or_default()
 }
 
@@ -66,22 +66,25 @@ async fn a_truncated_answer_is_marked_on_every_interface() {
         let (execution, artifact) = (id(&task), &task["artifacts"][0]);
         let text = artifact["parts"][0]["text"].as_str().unwrap();
         let (head, tail) = text.split_once("\n[... ").unwrap();
-        let (missing, tail) = tail.split_once(" bytes were dropped ...]\n").unwrap();
-        let missing: u64 = missing.parse().unwrap();
-        assert_eq!(dropped(artifact), missing, "{agent}");
-        assert_eq!((head.len() + tail.len()) as u64 + missing, 50_000, "{agent}");
+        let (missing_bytes, tail) = tail.split_once(" bytes were dropped ...]\n").unwrap();
+        let missing_bytes: u64 = missing_bytes.parse().unwrap();
+        assert_eq!(dropped_bytes(artifact), missing_bytes, "{agent}");
+        assert_eq!((head.len() + tail.len()) as u64 + missing_bytes, 50_000, "{agent}");
         let looked_up = service.task(agent, &execution).await;
-        assert_eq!(dropped(&looked_up["artifacts"][0]), missing, "{agent}");
+        assert_eq!(dropped_bytes(&looked_up["artifacts"][0]), missing_bytes, "{agent}");
         for version in ["0.3", "1.0"] {
-            let artifact = by_rest(&service, agent, &execution, version).await;
-            assert_eq!(dropped(&artifact), missing, "{agent} {version}: {artifact}");
+            let artifact = artifact_over_rest(&service, agent, &execution, version).await;
+            assert_eq!(dropped_bytes(&artifact), missing_bytes, "{agent} {version}: {artifact}");
         }
-        let last = streamed(&service, agent).await;
-        assert_eq!((dropped(&last["artifact"]), &last["lastChunk"]), (missing, &json!(true)));
+        let last_artifact = last_streamed_artifact(&service, agent).await;
+        assert_eq!(
+            (dropped_bytes(&last_artifact["artifact"]), &last_artifact["lastChunk"]),
+            (missing_bytes, &json!(true))
+        );
         let detail = service.execution(&execution).await;
-        assert_eq!(detail["outputDropped"], missing, "{agent}");
+        assert_eq!(detail["outputDropped"], missing_bytes, "{agent}");
         let channel = if agent == "plain" { "stdout" } else { "answer" };
-        assert_eq!(detail["attempts"][0]["dropped"][channel], missing, "{agent}");
+        assert_eq!(detail["attempts"][0]["dropped"][channel], missing_bytes, "{agent}");
     }
     let complete = service.send("short", "hello").await;
     assert_eq!(complete["artifacts"][0]["metadata"], Value::Null, "{complete}");
@@ -93,10 +96,10 @@ async fn a_truncated_artifact_is_marked_and_ends() {
     let service = Service::start(AGENTS).await;
     let task = service.send("maker", "hello").await;
     let artifact = &task["artifacts"][0];
-    assert!(dropped(artifact) > 0, "{artifact}");
-    let last = streamed(&service, "maker").await;
-    assert_eq!(last["lastChunk"], true);
-    assert_eq!(dropped(&last["artifact"]), dropped(artifact));
+    assert!(dropped_bytes(artifact) > 0, "{artifact}");
+    let last_artifact = last_streamed_artifact(&service, "maker").await;
+    assert_eq!(last_artifact["lastChunk"], true);
+    assert_eq!(dropped_bytes(&last_artifact["artifact"]), dropped_bytes(artifact));
     let warnings = task["metadata"]["warnings"].as_array().unwrap();
     assert!(warnings[0].as_str().unwrap().ends_with(" were not stored"), "{warnings:?}");
 }

@@ -5,21 +5,24 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, failed, id, outcome};
-use crate::harness::{Service, Setup, fake, gated, message, poll_until};
+use crate::harness::client::{completed_with, failed_with, id, outcome};
+use crate::harness::{Service, Setup, fake_agent, gated_agent, message, poll_until};
 
-const TOOL: &str = "#!/bin/sh\nread word\necho \"tool $word\"\n";
+const TOOL_SCRIPT: &str = "#!/bin/sh\nread word\necho \"tool $word\"\n";
 
 /// An agent whose program is searched in the folder of the test, and one that works.
 fn setup(settings: &str) -> Setup {
     let tool = format!("[agents.tool]\ncommand = 'tool'\n{settings}\n");
-    let setup = Setup::server("watch = false", &[tool, fake("echo", "echo", "")].concat());
+    let setup = Setup::with_server_settings(
+        "watch = false",
+        &[tool, fake_agent("echo", "echo", "")].concat(),
+    );
     let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
     setup.env("PATH", &path)
 }
 
 /// Installs the program as a package manager does: at once and whole.
-fn install(setup: &Setup, text: &str) {
+fn install_tool(setup: &Setup, text: &str) {
     use std::os::unix::fs::PermissionsExt;
     let temporary_file = setup.test_folder().join("tool.new");
     fs::write(&temporary_file, text).unwrap();
@@ -27,25 +30,25 @@ fn install(setup: &Setup, text: &str) {
     fs::rename(temporary_file, setup.test_folder().join("tool")).unwrap();
 }
 
-fn remove(setup: &Setup) {
+fn remove_tool(setup: &Setup) {
     fs::remove_file(setup.test_folder().join("tool")).unwrap();
 }
 
-async fn status(service: &Service, agent: &str) -> Value {
+async fn status_of_agent(service: &Service, agent: &str) -> Value {
     let tree = service.get("/status").await.json();
     let agents = tree["agents"].as_array().unwrap().clone();
     agents.into_iter().find(|it| it["id"] == agent).unwrap()
 }
 
 /// Waits until the service reports this health of the agent.
-async fn health(service: &Service, expected: &str) {
+async fn wait_for_health(service: &Service, expected: &str) {
     poll_until(expected, async || {
-        (status(service, "tool").await["health"] == expected).then_some(())
+        (status_of_agent(service, "tool").await["health"] == expected).then_some(())
     })
     .await;
 }
 
-async fn card(service: &Service) -> String {
+async fn card_text(service: &Service) -> String {
     let card = service.get("/agents/tool/.well-known/agent-card.json").await.json();
     card["description"].as_str().unwrap().to_owned()
 }
@@ -60,110 +63,117 @@ async fn one_missing_program_does_not_affect_other_agents() {
         "{}",
         service.stderr_text()
     );
-    assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
+    assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
     let answer = service.call("tool", "message/send", &message("hello")).await;
     let error = &answer.json()["error"];
     assert_eq!(
         (answer.status, &error["code"], &error["message"]),
         (503, &json!(-32067), &json!(UNAVAILABLE_REASON))
     );
-    assert_eq!(answer.code(), "agent-unavailable");
-    let agent = status(&service, "tool").await;
+    assert_eq!(answer.error_code(), "agent-unavailable");
+    let agent = status_of_agent(&service, "tool").await;
     assert_eq!(
         (&agent["health"], &agent["unavailable"]),
         (&json!("unavailable"), &json!(UNAVAILABLE_REASON))
     );
-    assert!(card(&service).await.contains("unavailable"), "{}", card(&service).await);
+    assert!(card_text(&service).await.contains("unavailable"), "{}", card_text(&service).await);
     assert_eq!(service.get("/ready").await.status, 200, "the others can take work");
     for words in [&["agents", "list"][..], &["status"]] {
         let output = service.command(words, "").await.stdout;
         assert!(output.contains("unavailable"), "{output}");
     }
-    let sent = service.command(&["send", "tool", "hello"], "").await;
-    assert!(sent.code == Some(1) && sent.stderr.contains(UNAVAILABLE_REASON), "{sent:?}");
+    let send_output = service.command(&["send", "tool", "hello"], "").await;
+    assert!(
+        send_output.exit_code == Some(1) && send_output.stderr.contains(UNAVAILABLE_REASON),
+        "{send_output:?}"
+    );
 }
 
 #[tokio::test]
 async fn an_installed_program_is_found_without_a_restart() {
     let service = setup("").start().await;
-    health(&service, "unavailable").await;
-    install(&service.setup, TOOL);
-    health(&service, "alive").await;
-    assert_eq!(outcome(&service.send("tool", "hello").await), completed("tool hello\n"));
-    assert!(!card(&service).await.contains("unavailable"), "{}", card(&service).await);
+    wait_for_health(&service, "unavailable").await;
+    install_tool(&service.setup, TOOL_SCRIPT);
+    wait_for_health(&service, "alive").await;
+    assert_eq!(outcome(&service.send("tool", "hello").await), completed_with("tool hello\n"));
+    assert!(!card_text(&service).await.contains("unavailable"), "{}", card_text(&service).await);
     // It is replaced where it is, as updates do.
-    install(&service.setup, &TOOL.replace("tool $", "new $"));
-    assert_eq!(outcome(&service.send("tool", "hello").await), completed("new hello\n"));
+    install_tool(&service.setup, &TOOL_SCRIPT.replace("tool $", "new $"));
+    assert_eq!(outcome(&service.send("tool", "hello").await), completed_with("new hello\n"));
 }
 
 #[tokio::test]
 async fn a_removed_program_makes_its_agent_unavailable() {
     let setup = setup("");
-    install(&setup, TOOL);
+    install_tool(&setup, TOOL_SCRIPT);
     let service = setup.start().await;
-    assert_eq!(outcome(&service.send("tool", "hello").await), completed("tool hello\n"));
-    remove(&service.setup);
+    assert_eq!(outcome(&service.send("tool", "hello").await), completed_with("tool hello\n"));
+    remove_tool(&service.setup);
     // Before the next check of the service, the attempt itself notices that the program is missing.
     let mut params = message("hello");
     params["configuration"] = json!({"blocking": true});
     let answer = service.call("tool", "message/send", &params).await.json();
     let error_text = answer["error"]["message"].as_str().map(str::to_owned);
     let error_text = error_text.unwrap_or_else(|| {
-        assert_eq!(outcome(&answer["result"]).0, failed("agent-unavailable").0, "{answer}");
+        assert_eq!(outcome(&answer["result"]).0, failed_with("agent-unavailable").0, "{answer}");
         answer["result"].to_string()
     });
     assert!(error_text.contains(UNAVAILABLE_REASON), "{error_text}");
-    health(&service, "unavailable").await;
-    let (_, code) = service.refused("tool", "message/send", message("hello")).await;
+    wait_for_health(&service, "unavailable").await;
+    let (_, code) = service.expect_refusal("tool", "message/send", message("hello")).await;
     assert_eq!(code, "agent-unavailable");
-    install(&service.setup, TOOL);
-    health(&service, "alive").await;
-    assert_eq!(outcome(&service.send("tool", "hello").await), completed("tool hello\n"));
+    install_tool(&service.setup, TOOL_SCRIPT);
+    wait_for_health(&service, "alive").await;
+    assert_eq!(outcome(&service.send("tool", "hello").await), completed_with("tool hello\n"));
 }
 
 #[tokio::test]
 async fn queued_work_waits_for_its_program_over_a_restart() {
-    let gated = gated("tool", "max_concurrent = 1").replace("\"sh\"", "\"tool\"");
-    let setup = Setup::server("watch = false", &[gated, fake("echo", "echo", "")].concat());
+    let gated = gated_agent("tool", "max_concurrent = 1").replace("\"sh\"", "\"tool\"");
+    let setup = Setup::with_server_settings(
+        "watch = false",
+        &[gated, fake_agent("echo", "echo", "")].concat(),
+    );
     let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
     let setup = setup.env("PATH", &path);
     let shell = "#!/bin/sh\nexec sh \"$@\"\n";
-    install(&setup, shell);
+    install_tool(&setup, shell);
     let mut service = setup.start().await;
-    let (running, waiting) =
-        (service.begin("tool", "ann").await, service.begin("tool", "bob").await);
+    let (running_task, waiting) =
+        (service.start_task("tool", "ann").await, service.start_task("tool", "bob").await);
     service.setup.wait_for_text("log", "start ann\n").await;
-    service.kill9_both().await;
-    remove(&service.setup);
+    service.kill9_with_warden().await;
+    remove_tool(&service.setup);
     service.restart().await;
-    health(&service, "unavailable").await;
-    let queued = status(&service, "tool").await["queued"].clone();
+    wait_for_health(&service, "unavailable").await;
+    let queued = status_of_agent(&service, "tool").await["queued"].clone();
     assert_eq!(
         (&queued[0]["id"], &queued[0]["reason"]),
         (&json!(waiting), &json!("program-missing"))
     );
-    assert_eq!(outcome(&service.wait_for_end("tool", &running).await).0, "failed");
-    install(&service.setup, shell);
-    service.setup.open("go");
-    assert_eq!(outcome(&service.wait_for_end("tool", &waiting).await), completed("bob\n"));
+    assert_eq!(outcome(&service.wait_for_end("tool", &running_task).await).0, "failed");
+    install_tool(&service.setup, shell);
+    service.setup.open_gate("go");
+    assert_eq!(outcome(&service.wait_for_end("tool", &waiting).await), completed_with("bob\n"));
 }
 
 #[tokio::test]
 async fn a_queue_timeout_without_a_program_is_agent_unavailable() {
     let gated =
-        gated("tool", "max_concurrent = 1\nqueue_timeout = 4").replace("\"sh\"", "\"tool\"");
-    let setup = Setup::server("watch = false", &gated);
+        gated_agent("tool", "max_concurrent = 1\nqueue_timeout = 4").replace("\"sh\"", "\"tool\"");
+    let setup = Setup::with_server_settings("watch = false", &gated);
     let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
     let setup = setup.env("PATH", &path);
-    install(&setup, "#!/bin/sh\nexec sh \"$@\"\n");
+    install_tool(&setup, "#!/bin/sh\nexec sh \"$@\"\n");
     let service = setup.start().await;
-    let (_, waiting) = (service.begin("tool", "ann").await, service.begin("tool", "bob").await);
+    let (_, waiting) =
+        (service.start_task("tool", "ann").await, service.start_task("tool", "bob").await);
     service.setup.wait_for_text("log", "start ann\n").await;
-    remove(&service.setup);
+    remove_tool(&service.setup);
     let task = service.wait_for_end("tool", &waiting).await;
     assert!(task.to_string().contains(UNAVAILABLE_REASON), "{task}");
     assert_eq!(service.execution(&waiting).await["error"]["code"], "agent-unavailable");
-    service.setup.open("go");
+    service.setup.open_gate("go");
 }
 
 #[tokio::test]
@@ -171,9 +181,9 @@ async fn a_schedule_runs_once_its_program_is_installed() {
     let service = setup("").start().await;
     let arguments =
         ["schedule", "create", "s", "--agent", "tool", "--cron", "0 0 1 1 *", "--input", "hello"];
-    assert_eq!(service.command(&arguments, "").await.code, Some(0));
+    assert_eq!(service.command(&arguments, "").await.exit_code, Some(0));
     _ = service.command(&["schedule", "run", "s"], "").await;
-    install(&service.setup, TOOL);
+    install_tool(&service.setup, TOOL_SCRIPT);
     poll_until("the run of the schedule", async || {
         let list = service.get("/api/v1/executions?schedule=s").await.json();
         (list["executions"][0]["outcome"] == "completed").then_some(())
@@ -184,28 +194,28 @@ async fn a_schedule_runs_once_its_program_is_installed() {
 #[tokio::test]
 async fn strict_checks_and_the_doctor_fail_for_a_missing_program() {
     let setup = setup("");
-    let config = setup.write().display().to_string();
+    let config = setup.write_config().display().to_string();
     let check = |options: &'static [&'static str]| [&["check", &config][..], options].concat();
     let output = setup.run(&check(&[]), "").await;
-    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(output.exit_code, Some(0), "{output:?}");
     assert!(output.stderr.contains("no such program on the PATH"), "{output:?}");
     assert!(output.stdout.contains("1 unavailable"), "{output:?}");
-    assert_eq!(setup.run(&check(&["--strict"]), "").await.code, Some(4));
-    assert_eq!(setup.run(&["doctor", &config], "").await.code, Some(1));
-    install(&setup, TOOL);
-    assert_eq!(setup.run(&check(&["--strict"]), "").await.code, Some(0));
-    assert_eq!(setup.run(&["doctor", &config], "").await.code, Some(0));
+    assert_eq!(setup.run(&check(&["--strict"]), "").await.exit_code, Some(4));
+    assert_eq!(setup.run(&["doctor", &config], "").await.exit_code, Some(1));
+    install_tool(&setup, TOOL_SCRIPT);
+    assert_eq!(setup.run(&check(&["--strict"]), "").await.exit_code, Some(0));
+    assert_eq!(setup.run(&["doctor", &config], "").await.exit_code, Some(0));
 }
 
 #[tokio::test]
 async fn an_enabled_agent_is_checked_for_its_program() {
     let setup = setup("");
-    install(&setup, TOOL);
+    install_tool(&setup, TOOL_SCRIPT);
     let service = setup.start().await;
     service.command(&["agents", "disable", "tool"], "").await;
-    remove(&service.setup);
+    remove_tool(&service.setup);
     let enabled = service.command(&["agents", "enable", "tool"], "").await;
-    assert_eq!(enabled.code, Some(0), "{enabled:?}");
-    health(&service, "unavailable").await;
+    assert_eq!(enabled.exit_code, Some(0), "{enabled:?}");
+    wait_for_health(&service, "unavailable").await;
     assert_eq!(id(&service.send("echo", "x").await).len(), 36);
 }

@@ -23,28 +23,28 @@ fn agents() -> String {
     [print("whole", "cat HERE/output"), print("pieces", pieces)].concat()
 }
 
-async fn service() -> Service {
+async fn start_service() -> Service {
     Setup::new(&agents()).env("GIVEN", SECRET).start().await
 }
 
 /// Characters of an alphabet that look random and are equal in every run.
-fn fill(alphabet: &str, length: usize) -> String {
+fn pseudo_random_text(alphabet: &str, length: usize) -> String {
     let alphabet: Vec<char> = alphabet.chars().collect();
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = || {
+    let mut next_random = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         alphabet[usize::try_from(seed >> 33).unwrap() % alphabet.len()]
     };
     let mut text = String::with_capacity(length + 4);
     while text.len() < length {
-        text.push(next());
+        text.push(next_random());
     }
     text
 }
 
 const BASE64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-fn json(length: usize) -> String {
+fn json_text(length: usize) -> String {
     let mut text = "[".to_owned();
     for number in 0.. {
         let id = number * 7919_u64;
@@ -60,7 +60,7 @@ fn json(length: usize) -> String {
 }
 
 /// Returns the answer of an agent that prints `output`.
-async fn printed(service: &Service, agent: &str, output: &str) -> String {
+async fn printed_answer(service: &Service, agent: &str, output: &str) -> String {
     fs::write(service.setup.test_folder().join("output"), output).unwrap();
     let (state, answer) = outcome(&service.send(agent, "").await);
     assert_eq!(state, "completed");
@@ -80,19 +80,22 @@ fn expect_equal(answer: &str, expected: &str, kind: &str) {
 
 #[tokio::test]
 async fn long_words_of_all_kinds_are_returned_unchanged() {
-    let service = service().await;
+    let service = start_service().await;
     let runs = [
-        ("letters", fill("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", 40_000)),
-        ("base64", fill(BASE64, 80_000)),
-        ("hex", fill("0123456789abcdef", 80_000)),
-        ("CJK", fill("統計資料庫管理者測試文字內容", 80_000)),
-        ("JSON", json(300_000)),
+        (
+            "letters",
+            pseudo_random_text("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", 40_000),
+        ),
+        ("base64", pseudo_random_text(BASE64, 80_000)),
+        ("hex", pseudo_random_text("0123456789abcdef", 80_000)),
+        ("CJK", pseudo_random_text("統計資料庫管理者測試文字內容", 80_000)),
+        ("JSON", json_text(300_000)),
     ];
     for (kind, run) in runs {
         for agent in ["whole", "pieces"] {
-            expect_equal(&printed(&service, agent, &run).await, &run, kind);
+            expect_equal(&printed_answer(&service, agent, &run).await, &run, kind);
             let surround = |middle: &str| format!("{run}{middle}{run}");
-            let answer = printed(&service, agent, &surround(SECRET)).await;
+            let answer = printed_answer(&service, agent, &surround(SECRET)).await;
             expect_equal(&answer, &surround("***"), kind);
         }
     }
@@ -100,8 +103,8 @@ async fn long_words_of_all_kinds_are_returned_unchanged() {
 
 #[tokio::test]
 async fn a_word_of_fifty_megabytes_is_returned_unchanged() {
-    let service = service().await;
-    let run = fill(BASE64, LONG_RUN_BYTES / 2);
-    let answer = printed(&service, "whole", &format!("{run}{SECRET}{run}")).await;
+    let service = start_service().await;
+    let run = pseudo_random_text(BASE64, LONG_RUN_BYTES / 2);
+    let answer = printed_answer(&service, "whole", &format!("{run}{SECRET}{run}")).await;
     expect_equal(&answer, &format!("{run}***{run}"), "base64");
 }

@@ -6,12 +6,12 @@ use std::process::Command;
 use algonius_skips::skip_without;
 use nix::sys::signal::Signal;
 
-use crate::harness::client::{completed, failed, outcome};
+use crate::harness::client::{completed_with, failed_with, outcome};
 use crate::harness::processes::{is_alive, processes_with_env};
-use crate::harness::{Service, gated, poll_until};
+use crate::harness::{Service, gated_agent, poll_until};
 
 /// Half of the answer comes before the gate, half behind it; into a file, or to standard output.
-const HALVES: &str = r#"
+const HALVES_AGENTS: &str = r#"
 [agents.file]
 sandbox.writable = ['HERE']
 command = "sh"
@@ -25,19 +25,19 @@ args = ["-c", 'seq 1000; echo lines >> HERE/parts; until [ -e HERE/go ]; do slee
 
 #[tokio::test]
 async fn an_upgrade_of_the_binary_loses_no_work_and_no_byte() {
-    let agents = [HALVES, &gated("one", "access = 'read-write'")].concat();
+    let agents = [HALVES_AGENTS, &gated_agent("one", "access = 'read-write'")].concat();
     let mut service = Service::start(&agents).await;
     let mut halves = Vec::new();
     for (agent, parts) in [("file", "file\n"), ("lines", "file\nlines\n")] {
-        halves.push((agent, service.begin(agent, "go").await));
+        halves.push((agent, service.start_task(agent, "go").await));
         service.setup.wait_for_text("parts", parts).await;
     }
-    let first = service.begin("one", "ann").await;
-    let waiting = service.begin("one", "bob").await;
+    let first = service.start_task("one", "ann").await;
+    let waiting_id = service.start_task("one", "bob").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let programs = processes_with_env(&format!("ALGONIUS_EXECUTION_ID={first}"));
     service.signal(Signal::SIGUSR2);
-    assert_eq!(service.exit().await.code(), Some(0));
+    assert_eq!(service.wait_for_exit().await.code(), Some(0));
     poll_until("what it did", async || {
         service.stderr_text().contains("3 running go on").then_some(())
     })
@@ -46,31 +46,31 @@ async fn an_upgrade_of_the_binary_loses_no_work_and_no_byte() {
     assert!(programs.iter().any(|pid| is_alive(*pid)), "it did not go on");
     let log = service.setup.test_folder().join("state/algonius/ledger.db-wal");
     assert!(!log.exists(), "the ledger was not closed");
-    let next = service.setup.upgrade().to_owned();
-    service.setup.open("go");
+    let next_release = service.setup.install_next_release().to_owned();
+    service.setup.open_gate("go");
     service.restart().await;
-    assert_eq!(fs::read_link(format!("/proc/{}/exe", service.pid())).unwrap(), next);
+    assert_eq!(fs::read_link(format!("/proc/{}/exe", service.pid())).unwrap(), next_release);
     let expected: String = (1..=2000).map(|number| format!("{number}\n")).collect();
     for (agent, id) in halves {
         // R-56: On SIGUSR2, the service exits at once, closes its ledger and leaves running work,
         // which the next binary resumes to the last byte
         assert!(
-            outcome(&service.wait_for_end(agent, &id).await) == completed(&expected),
+            outcome(&service.wait_for_end(agent, &id).await) == completed_with(&expected),
             "{agent}"
         );
     }
-    assert_eq!(outcome(&service.wait_for_end("one", &first).await), completed("ann\n"));
-    assert_eq!(outcome(&service.wait_for_end("one", &waiting).await), completed("bob\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &first).await), completed_with("ann\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &waiting_id).await), completed_with("bob\n"));
     assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
 }
 
 #[tokio::test]
 async fn an_agent_bound_to_its_service_ends_with_the_upgrade() {
-    let mut service = Service::start(&gated("one", "on_supervisor_loss = 'kill'")).await;
-    let id = service.begin("one", "ann").await;
+    let mut service = Service::start(&gated_agent("one", "on_supervisor_loss = 'kill'")).await;
+    let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     service.signal(Signal::SIGUSR2);
-    assert_eq!(service.exit().await.code(), Some(0));
+    assert_eq!(service.wait_for_exit().await.code(), Some(0));
     poll_until("what it did", async || service.stderr_text().contains("1 end").then_some(())).await;
     let mark = format!("ALGONIUS_EXECUTION_ID={id}");
     // R-57: On SIGUSR2, an agent that must not outlive its service ends with it
@@ -79,7 +79,7 @@ async fn an_agent_bound_to_its_service_ends_with_the_upgrade() {
     })
     .await;
     service.restart().await;
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed("interrupted"));
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
 }
 
 /// What systemd itself finds wrong with the unit that is shipped, for this binary.

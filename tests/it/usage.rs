@@ -6,7 +6,7 @@ use crate::harness::client::{id, outcome};
 use crate::harness::{Service, message, poll_until};
 
 /// Counts tokens and cost by events.
-const COUNTS: &str = r#"
+const COUNTING_AGENT: &str = r#"
 [agents.counts]
 command = "sh"
 args = ["-c", '''cat >/dev/null
@@ -16,7 +16,7 @@ echo '{"type":"text","text":"the answer"}' ''']
 output = "events"
 "#;
 
-const FAILS: &str = r#"
+const FAILING_AGENT: &str = r#"
 [agents.fails]
 command = "sh"
 args = ["-c", 'for i in $(seq 60); do echo "line $i" >&2; done; echo "no licence" >&2; exit 7']
@@ -28,7 +28,8 @@ const SESSION_AGENT: &str = "session_timeout_min = 0.05\n[agents.kept]\ncommand 
 
 #[tokio::test]
 async fn tokens_and_cost_are_counted_without_a_budget() {
-    let service = Service::start(&format!("{COUNTS}[agents.echo]\ncommand = 'cat'\n")).await;
+    let service =
+        Service::start(&format!("{COUNTING_AGENT}[agents.echo]\ncommand = 'cat'\n")).await;
     for _ in 0..2 {
         assert_eq!(outcome(&service.send("counts", "x").await).0, "completed");
     }
@@ -52,24 +53,25 @@ async fn tokens_and_cost_are_counted_without_a_budget() {
 
 #[tokio::test]
 async fn usage_is_printed_by_day_and_by_task() {
-    let service = Service::start(&format!("{COUNTS}[agents.echo]\ncommand = 'cat'\n")).await;
+    let service =
+        Service::start(&format!("{COUNTING_AGENT}[agents.echo]\ncommand = 'cat'\n")).await;
     service.send("counts", "x").await;
     service.send("counts", "x").await;
-    let printed = service.command(&["usage"], "").await.stdout;
-    let row = printed.lines().nth(1).unwrap_or_else(|| panic!("{printed}"));
+    let usage_table = service.command(&["usage"], "").await.stdout;
+    let row = usage_table.lines().nth(1).unwrap_or_else(|| panic!("{usage_table}"));
     let cells: Vec<_> = row.split_whitespace().collect();
-    assert_eq!(cells[1..], ["counts", "-", "2400", "-", "68", "$0.025000"], "{printed}");
-    let printed = service.command(&["usage", "--tasks", "--agent", "counts"], "").await.stdout;
-    assert!(printed.contains("$0.012500") && printed.lines().count() == 3, "{printed}");
-    let empty = service.command(&["usage", "--agent", "echo"], "").await.stdout;
-    assert!(empty.starts_with("no agent has counted anything from "), "{empty}");
+    assert_eq!(cells[1..], ["counts", "-", "2400", "-", "68", "$0.025000"], "{usage_table}");
+    let usage_table = service.command(&["usage", "--tasks", "--agent", "counts"], "").await.stdout;
+    assert!(usage_table.contains("$0.012500") && usage_table.lines().count() == 3, "{usage_table}");
+    let empty_table = service.command(&["usage", "--agent", "echo"], "").await.stdout;
+    assert!(empty_table.starts_with("no agent has counted anything from "), "{empty_table}");
 }
 
 #[tokio::test]
 async fn a_task_is_described_in_sentences_with_times() {
-    let service = Service::start(COUNTS).await;
-    let task = id(&service.send("counts", "look at this").await);
-    let output = service.command(&["tasks", "show", &task], "").await.stdout;
+    let service = Service::start(COUNTING_AGENT).await;
+    let task_id = id(&service.send("counts", "look at this").await);
+    let output = service.command(&["tasks", "show", &task_id], "").await.stdout;
     for sentence in [
         "asked: look at this",
         "attempt 1 starts",
@@ -88,34 +90,37 @@ async fn a_task_is_described_in_sentences_with_times() {
     for internal in ["{", "process-started", "cpuMs", "pid", "state-changed"] {
         assert!(!output.contains(internal), "{internal}: {output}");
     }
-    let events = service.command(&["tasks", "show", &task, "--events"], "").await.stdout;
+    let events = service.command(&["tasks", "show", &task_id, "--events"], "").await.stdout;
     assert!(events.contains(r#" state-changed {"from":"idle""#), "{events}");
 }
 
 #[tokio::test]
 async fn protocol_events_are_shown_as_the_answer() {
-    let service = Service::start(COUNTS).await;
-    let task = id(&service.send("counts", "look at this").await);
-    let watched = service.command(&["tasks", "watch", &task], "").await;
-    assert_eq!(watched.stdout, "the answer", "{watched:?}");
-    assert!(watched.stderr.contains("Z  the agent says: reading the diff"), "{watched:?}");
+    let service = Service::start(COUNTING_AGENT).await;
+    let task_id = id(&service.send("counts", "look at this").await);
+    let watch_output = service.command(&["tasks", "watch", &task_id], "").await;
+    assert_eq!(watch_output.stdout, "the answer", "{watch_output:?}");
+    assert!(
+        watch_output.stderr.contains("Z  the agent says: reading the diff"),
+        "{watch_output:?}"
+    );
     let logs = service.command(&["logs", "--agent", "counts"], "").await.stdout;
-    assert!(logs.contains(&format!("counts {task} answer: the answer\n")), "{logs}");
+    assert!(logs.contains(&format!("counts {task_id} answer: the answer\n")), "{logs}");
     assert!(!logs.contains('{'), "{logs}");
-    let raw = service.command(&["logs", "--agent", "counts", "--output"], "").await.stdout;
-    assert!(raw.contains(r#"stdout: {"type":"status""#), "{raw}");
+    let raw_output = service.command(&["logs", "--agent", "counts", "--output"], "").await.stdout;
+    assert!(raw_output.contains(r#"stdout: {"type":"status""#), "{raw_output}");
 }
 
 #[tokio::test]
 async fn a_failure_shows_the_last_lines_of_standard_error() {
-    let service = Service::start(FAILS).await;
-    let task = id(&service.send("fails", "x").await);
-    let watched = service.command(&["tasks", "watch", &task], "").await;
-    assert_eq!(watched.code, Some(5), "{watched:?}");
+    let service = Service::start(FAILING_AGENT).await;
+    let task_id = id(&service.send("fails", "x").await);
+    let watch_output = service.command(&["tasks", "watch", &task_id], "").await;
+    assert_eq!(watch_output.exit_code, Some(5), "{watch_output:?}");
     for part in ["exit code: 7", "standard error: no licence", "more: algonius tasks show "] {
-        assert!(watched.stderr.contains(part), "{part}: {watched:?}");
+        assert!(watch_output.stderr.contains(part), "{part}: {watch_output:?}");
     }
-    let output = service.command(&["tasks", "show", &task], "").await;
+    let output = service.command(&["tasks", "show", &task_id], "").await;
     assert!(output.stdout.contains("line 60\nno licence\n"), "{output:?}");
     assert!(!output.stdout.contains("line 1\n"), "{output:?}");
     assert!(
@@ -150,11 +155,11 @@ async fn a_schedule_is_described_in_sentences() {
     let service = Service::start("[agents.echo]\ncommand = 'cat'\n").await;
     let create = ["schedule", "create", "nightly", "--agent", "echo", "--cron", "0 3 * * *"];
     let words = [&create[..], &["--input", "good night", "--timezone", "UTC"]].concat();
-    assert_eq!(service.command(&words, "").await.code, Some(0));
+    assert_eq!(service.command(&words, "").await.exit_code, Some(0));
     let output = service.command(&["schedule", "show", "nightly"], "").await.stdout;
     assert!(output.contains("30 days   no time has passed yet\n"), "{output}");
     assert!(output.contains("input     good night\n") && !output.contains('{'), "{output}");
-    assert_eq!(service.command(&["schedule", "run", "nightly"], "").await.code, Some(0));
+    assert_eq!(service.command(&["schedule", "run", "nightly"], "").await.exit_code, Some(0));
     let output = poll_until("its end", async || {
         let output = service.command(&["schedule", "show", "nightly"], "").await.stdout;
         output.contains("results   1 of 1 tasks succeeded (100.0 %)\n").then_some(output)

@@ -5,13 +5,13 @@ use std::os::unix::fs::symlink;
 
 use serde_json::json;
 
-use crate::harness::client::{completed, id, outcome, state};
-use crate::harness::{Service, Setup, gated, message, poll_until};
+use crate::harness::client::{completed_with, id, outcome, state};
+use crate::harness::{Service, Setup, gated_agent, message, poll_until};
 
 /// Gated agents that change things, each in a folder below `HERE`.
-fn writers(agents: &[(&str, &str)]) -> String {
+fn writer_agents(agents: &[(&str, &str)]) -> String {
     let writer = |(id, folder): &(&str, &str)| {
-        gated(id, &format!("access = 'read-write'\nworking_dir = 'HERE/{folder}'"))
+        gated_agent(id, &format!("access = 'read-write'\nworking_dir = 'HERE/{folder}'"))
     };
     agents.iter().map(writer).collect()
 }
@@ -36,22 +36,22 @@ async fn wait_for_log_line(service: &Service, line: &str) {
 #[tokio::test]
 async fn agents_that_share_a_workspace_run_in_order_of_arrival() {
     let agents = [("ann", "shared"), ("bob", "shared/nested"), ("cid", "link"), ("dan", "other")];
-    let service = start(&writers(&agents)).await;
+    let service = start(&writer_agents(&agents)).await;
     let mut ids = Vec::new();
     for (agent, _) in agents {
-        ids.push((agent, service.begin(agent, agent).await));
+        ids.push((agent, service.start_task(agent, agent).await));
         match agent {
-            "bob" | "cid" => service.queued_for_workspace(agent).await,
+            "bob" | "cid" => service.wait_for_workspace_queue(agent).await,
             _ => wait_for_log_line(&service, &format!("start {agent}")).await,
         }
     }
     // The agent of the other folder runs meanwhile, so the others had time to start.
-    service.setup.open("go-dan");
+    service.setup.open_gate("go-dan");
     wait_for_log_line(&service, "end dan").await;
-    service.setup.open("go");
+    service.setup.open_gate("go");
     for (agent, id) in &ids {
         let answer = format!("{agent}\n");
-        assert_eq!(outcome(&service.wait_for_end(agent, id).await), completed(&answer));
+        assert_eq!(outcome(&service.wait_for_end(agent, id).await), completed_with(&answer));
     }
     let log = service.setup.read("log");
     let shared: Vec<_> = log.lines().filter(|line| !line.ends_with("dan")).collect();
@@ -64,7 +64,7 @@ async fn agents_that_share_a_workspace_run_in_order_of_arrival() {
 #[tokio::test]
 async fn a_folder_chosen_by_a_caller_is_a_shared_workspace() {
     let settings = "access = 'read-write'\nworking_dir = 'HERE/other'\noverrides = { working_dirs = ['HERE'] }";
-    let agents = [gated("free", settings), writers(&[("ann", "shared")])].concat();
+    let agents = [gated_agent("free", settings), writer_agents(&[("ann", "shared")])].concat();
     let mut service = start(&agents).await;
     let mut params = message("bob");
     let folder = service.setup.test_folder().join("link/nested").display().to_string();
@@ -73,14 +73,14 @@ async fn a_folder_chosen_by_a_caller_is_a_shared_workspace() {
     params["configuration"] = json!({"blocking": false});
     service.rpc("free", "message/send", &params).await;
     wait_for_log_line(&service, "start bob").await;
-    let waiting = service.begin("ann", "ann").await;
-    service.kill9_both().await;
+    let waiting_task = service.start_task("ann", "ann").await;
+    service.kill9_with_warden().await;
     service.restart().await; // What ran is killed and ended, what waited has the folder now.
     wait_for_log_line(&service, "start ann").await;
     params["message"]["messageId"] = json!("again");
     let second = id(&service.rpc("free", "message/send", &params).await);
-    service.setup.open("go");
-    for (agent, id) in [("ann", &waiting), ("free", &second)] {
+    service.setup.open_gate("go");
+    for (agent, id) in [("ann", &waiting_task), ("free", &second)] {
         assert_eq!(state(&service.wait_for_end(agent, id).await), "completed");
     }
     let log = service.setup.read("log");

@@ -6,7 +6,7 @@ use crate::rust::{CodePath, paths};
 use crate::tree::{Faults, rust_files};
 
 /// Cycles that are left, as the folder and the modules of each. An entry is removed with its cycle.
-const CYCLES: &[(&str, &[&str])] = &[];
+const KNOWN_CYCLES: &[(&str, &[&str])] = &[];
 
 #[test]
 fn modules_of_a_folder_have_no_cyclic_dependencies() {
@@ -24,7 +24,7 @@ fn modules_of_a_folder_have_no_cyclic_dependencies() {
             let is_known = |known: &(&str, &[&str])| {
                 known.0 == parent && known.1.iter().copied().eq(cycle.iter().map(String::as_str))
             };
-            if !CYCLES.iter().any(is_known) {
+            if !KNOWN_CYCLES.iter().any(is_known) {
                 faults.add(&parent, 1, format!("cycle of {}", cycle.join(", ")));
             }
         }
@@ -36,7 +36,7 @@ fn modules_of_a_folder_have_no_cyclic_dependencies() {
 type ModulePath = Vec<String>;
 
 /// Modules of one folder, each with the modules beside it that it names.
-type Graph = BTreeMap<String, BTreeSet<String>>;
+type ModuleGraph = BTreeMap<String, BTreeSet<String>>;
 
 /// Returns each cycle between the modules of one folder, with the path of the folder. A module includes all modules
 /// inside it.
@@ -44,26 +44,34 @@ fn cycles(folder: &str) -> Vec<(String, Vec<String>)> {
     let files: Vec<_> = rust_files(&[folder])
         .into_iter()
         .filter(|file| !file.is_test() && !file.path.contains("/tests/"))
-        .filter_map(|file| Some((route(&file.path, folder)?, file)))
+        .filter_map(|file| Some((module_path(&file.path, folder)?, file)))
         .collect();
-    let known: BTreeSet<ModulePath> = files
+    let known_modules: BTreeSet<ModulePath> = files
         .iter()
         .flat_map(|(route, _)| (1..=route.len()).map(|end| prefix(route, end)))
         .collect();
-    let mut graphs: BTreeMap<ModulePath, Graph> = BTreeMap::new();
-    for (from, file) in &files {
+    let mut graphs: BTreeMap<ModulePath, ModuleGraph> = BTreeMap::new();
+    for (source_module, file) in &files {
         let code = file.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-        for to in paths(code).iter().filter_map(|path| target(from, path, &known)) {
-            let common = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
-            if let (Some(one), Some(other)) = (from.get(common), to.get(common)) {
-                let graph = graphs.entry(prefix(from, common)).or_default();
-                graph.entry(one.clone()).or_default().insert(other.clone());
+        for target_module in
+            paths(code).iter().filter_map(|path| named_module(source_module, path, &known_modules))
+        {
+            let common_depth = source_module
+                .iter()
+                .zip(&target_module)
+                .take_while(|(source_name, target_name)| source_name == target_name)
+                .count();
+            if let (Some(source_name), Some(target_name)) =
+                (source_module.get(common_depth), target_module.get(common_depth))
+            {
+                let graph = graphs.entry(prefix(source_module, common_depth)).or_default();
+                graph.entry(source_name.clone()).or_default().insert(target_name.clone());
             }
         }
     }
     let display_path = |parent: &ModulePath| format!("{folder}{}", parent.join("/"));
     let cycles_of = |(parent, graph)| {
-        let cycles = components(&graph).into_iter();
+        let cycles = cyclic_components(&graph).into_iter();
         cycles.map(|cycle| (display_path(&parent), cycle)).collect::<Vec<_>>()
     };
     graphs.into_iter().flat_map(cycles_of).collect()
@@ -73,25 +81,31 @@ fn prefix(route: &ModulePath, end: usize) -> ModulePath {
     route.iter().take(end).cloned().collect()
 }
 
-fn route(path: &str, folder: &str) -> Option<ModulePath> {
+fn module_path(path: &str, folder: &str) -> Option<ModulePath> {
     let inner = path.strip_prefix(folder)?.strip_suffix(".rs")?;
     let route: ModulePath = inner.split('/').map(str::to_owned).collect();
     (inner != "lib" && inner != "main").then_some(route)
 }
 
 /// Returns the innermost module that a path names.
-fn target(from: &ModulePath, path: &CodePath, known: &BTreeSet<ModulePath>) -> Option<ModulePath> {
+fn named_module(
+    source_module: &ModulePath,
+    path: &CodePath,
+    known_modules: &BTreeSet<ModulePath>,
+) -> Option<ModulePath> {
     let super_count = path.names.iter().take_while(|name| *name == "super").count();
-    let (base, skipped) = match path.names.first()?.as_str() {
+    let (base, skipped_count) = match path.names.first()?.as_str() {
         "crate" => (ModulePath::new(), 1),
-        "self" => (from.clone(), 1),
-        "super" => (prefix(from, from.len().checked_sub(super_count)?), super_count),
+        "self" => (source_module.clone(), 1),
+        "super" => {
+            (prefix(source_module, source_module.len().checked_sub(super_count)?), super_count)
+        }
         _ => return None,
     };
     let mut route = base;
-    for name in path.names.iter().skip(skipped) {
+    for name in path.names.iter().skip(skipped_count) {
         route.push(name.clone());
-        if !known.contains(&route) {
+        if !known_modules.contains(&route) {
             route.pop();
             break;
         }
@@ -100,43 +114,45 @@ fn target(from: &ModulePath, path: &CodePath, known: &BTreeSet<ModulePath>) -> O
 }
 
 /// Returns the sets of modules that all reach each other, each in alphabetic order.
-fn components(graph: &Graph) -> Vec<Vec<String>> {
-    let reached: BTreeMap<_, _> = graph.keys().map(|from| (from, reach(graph, from))).collect();
-    let reaches =
-        |from: &String, to: &String| reached.get(from).is_some_and(|reached| reached.contains(to));
+fn cyclic_components(graph: &ModuleGraph) -> Vec<Vec<String>> {
+    let reachable_modules: BTreeMap<_, _> =
+        graph.keys().map(|from| (from, reachable_from(graph, from))).collect();
+    let reaches = |from: &String, to: &String| {
+        reachable_modules.get(from).is_some_and(|reachable_modules| reachable_modules.contains(to))
+    };
     let in_cycle = graph.keys().filter(|module| reaches(module, module));
-    let mut found: BTreeSet<Vec<String>> = BTreeSet::new();
+    let mut components: BTreeSet<Vec<String>> = BTreeSet::new();
     for module in in_cycle {
         let members = graph.keys().filter(|other| reaches(module, other) && reaches(other, module));
-        found.insert(members.cloned().collect());
+        components.insert(members.cloned().collect());
     }
-    found.into_iter().collect()
+    components.into_iter().collect()
 }
 
 /// Returns the modules that a module names, directly or through others.
-fn reach(graph: &Graph, from: &String) -> BTreeSet<String> {
-    let mut reached = BTreeSet::new();
+fn reachable_from(graph: &ModuleGraph, from: &String) -> BTreeSet<String> {
+    let mut reachable = BTreeSet::new();
     let mut pending = vec![from];
     while let Some(module) = pending.pop() {
         for next in graph.get(module).into_iter().flatten() {
-            if reached.insert(next.clone()) {
+            if reachable.insert(next.clone()) {
                 pending.push(next);
             }
         }
     }
-    reached
+    reachable
 }
 
 #[test]
 fn a_cycle_is_found() {
     let graph = |edges: &[(&str, &str)]| {
-        let mut graph = Graph::new();
+        let mut graph = ModuleGraph::new();
         for (from, to) in edges {
             graph.entry((*from).to_owned()).or_default().insert((*to).to_owned());
         }
         graph
     };
-    assert!(components(&graph(&[("a", "b"), ("b", "c"), ("a", "c")])).is_empty());
-    let found = components(&graph(&[("a", "b"), ("b", "c"), ("c", "b"), ("d", "a")]));
+    assert!(cyclic_components(&graph(&[("a", "b"), ("b", "c"), ("a", "c")])).is_empty());
+    let found = cyclic_components(&graph(&[("a", "b"), ("b", "c"), ("c", "b"), ("d", "a")]));
     assert_eq!(found, [["b", "c"]]);
 }

@@ -8,20 +8,20 @@ use crate::tree::{Faults, RepoFile, rust_files};
 struct Module {
     name: &'static str,
     /// Names such as `config`, or `app::confinement` for one module in another, or `algonius_warden` for a crate.
-    own: &'static [&'static str],
-    actors: &'static [&'static str],
+    allowed_names: &'static [&'static str],
+    allowed_actor_modules: &'static [&'static str],
 }
 
 const fn module(
     name: &'static str,
-    own: &'static [&'static str],
-    actors: &'static [&'static str],
+    allowed_names: &'static [&'static str],
+    allowed_actor_modules: &'static [&'static str],
 ) -> Module {
-    Module { name, own, actors }
+    Module { name, allowed_names, allowed_actor_modules }
 }
 
 /// Modules of the edge, from the bottom to the top.
-const EDGE: &[Module] = &[
+const EDGE_MODULES: &[Module] = &[
     module("platform", &[], &["model", "ports"]),
     module("wire", &["algonius_a2a"], &["model"]),
     module("push", &[], &["decide", "model", "ports"]),
@@ -84,7 +84,7 @@ const EDGE: &[Module] = &[
             "openapi",
             "platform",
             "host_capabilities",
-            "start_as",
+            "start_with_source",
             "wire",
         ],
         &["decide", "model"],
@@ -93,7 +93,7 @@ const EDGE: &[Module] = &[
 
 /// Modules at the bottom of the actors crate. Every other module of it is an actor or a part of one: it may name all of
 /// these, and is named by none of these.
-const ACTORS: &[Module] = &[
+const ACTOR_MODULES: &[Module] = &[
     module("model", &[], &[]),
     module("decide", &["algonius_redact", "model"], &[]),
     module("ports", &["model"], &[]),
@@ -112,21 +112,33 @@ enum UnlistedModules {
 /// that it may name.
 struct Library {
     folder: &'static str,
-    crates: &'static [&'static str],
-    actors: &'static [&'static str],
+    allowed_crates: &'static [&'static str],
+    allowed_actor_modules: &'static [&'static str],
 }
 
 const LIBRARIES: &[Library] = &[
-    Library { folder: "crates/redact/src/", crates: &[], actors: &[] },
-    Library { folder: "crates/protocols/src/", crates: &[], actors: &[] },
-    Library { folder: "actors/src/", crates: &["algonius_redact"], actors: &[] },
-    Library { folder: "crates/a2a/src/", crates: &[], actors: &["model"] },
-    Library { folder: "crates/store/src/", crates: &[], actors: &["model", "ports", "report"] },
-    Library { folder: "crates/warden/src/", crates: &[], actors: &["model"] },
+    Library { folder: "crates/redact/src/", allowed_crates: &[], allowed_actor_modules: &[] },
+    Library { folder: "crates/protocols/src/", allowed_crates: &[], allowed_actor_modules: &[] },
+    Library {
+        folder: "actors/src/",
+        allowed_crates: &["algonius_redact"],
+        allowed_actor_modules: &[],
+    },
+    Library { folder: "crates/a2a/src/", allowed_crates: &[], allowed_actor_modules: &["model"] },
+    Library {
+        folder: "crates/store/src/",
+        allowed_crates: &[],
+        allowed_actor_modules: &["model", "ports", "report"],
+    },
+    Library {
+        folder: "crates/warden/src/",
+        allowed_crates: &[],
+        allowed_actor_modules: &["model"],
+    },
 ];
 
 /// Crates that only some folders or files may name; tests may name more.
-const RESERVED: &[(&str, &[&str])] = &[
+const RESERVED_CRATES: &[(&str, &[&str])] = &[
     ("axum", &["src/serve"]),
     ("axum_server", &["src/serve"]),
     ("clap", &["src/cli"]),
@@ -148,7 +160,7 @@ const RESERVED: &[(&str, &[&str])] = &[
 const TEST_CRATES: &[&str] = &["algonius_oracle", "algonius_skips"];
 
 /// Crates and modules that perform input or output: the actors crate names none of them.
-const OUTSIDE: &[&str] = &[
+const IO_PATHS: &[&str] = &[
     "axum",
     "hyper",
     "nix",
@@ -169,12 +181,12 @@ const REMEDY: &str = "move the code to a module that may name it, or pass it in 
 
 #[test]
 fn dependencies_between_modules_of_the_edge_point_downwards() {
-    check("src/", EDGE, UnlistedModules::Refused);
+    assert_allowed_dependencies("src/", EDGE_MODULES, UnlistedModules::Refused);
 }
 
 #[test]
 fn dependencies_between_modules_of_the_actors_point_downwards() {
-    check("actors/src/", ACTORS, UnlistedModules::Allowed);
+    assert_allowed_dependencies("actors/src/", ACTOR_MODULES, UnlistedModules::Allowed);
 }
 
 #[test]
@@ -182,8 +194,12 @@ fn the_actors_crate_performs_no_input_or_output() {
     let mut faults = Faults::default();
     for file in rust_files(&["actors/src/"]) {
         for path in paths(&file.text) {
-            if OUTSIDE.iter().any(|outside| path.starts_with(outside)) {
-                faults.add(&file.path, path.line, format!("`{}` is input or output", path.show()));
+            if IO_PATHS.iter().any(|io_path| path.starts_with(io_path)) {
+                faults.add(
+                    &file.path,
+                    path.line,
+                    format!("`{}` is input or output", path.joined()),
+                );
             }
         }
     }
@@ -199,10 +215,10 @@ fn a_reserved_crate_is_named_in_its_modules_only() {
         }
         let is_in = |owner: &&str| file.is_in(&[*owner]);
         for path in paths(&file.text) {
-            let reserved = |(name, owners): &&(&str, &[&str])| {
+            let is_violated = |(name, owners): &&(&str, &[&str])| {
                 path.starts_with(name) && !owners.iter().any(is_in)
             };
-            if let Some((name, owners)) = RESERVED.iter().find(reserved) {
+            if let Some((name, owners)) = RESERVED_CRATES.iter().find(is_violated) {
                 let owners = owners.join(", ");
                 faults.add(&file.path, path.line, format!("`{name}` is reserved for {owners}"));
             }
@@ -220,19 +236,18 @@ fn a_library_names_its_crates_only() {
                 continue;
             }
             for path in paths(&file.text) {
-                let name = |at: usize| path.names.get(at).map(String::as_str);
+                let name = |index: usize| path.names.get(index).map(String::as_str);
                 let is_allowed = match name(0) {
-                    Some("algonius_actors") => {
-                        name(1).is_some_and(|module| library.actors.contains(&module))
-                    }
+                    Some("algonius_actors") => name(1)
+                        .is_some_and(|module| library.allowed_actor_modules.contains(&module)),
                     Some(target) if TEST_CRATES.contains(&target) => true,
                     Some(target) if target.starts_with("algonius_") => {
-                        library.crates.contains(&target)
+                        library.allowed_crates.contains(&target)
                     }
                     _ => true,
                 };
                 if !is_allowed {
-                    faults.add(&file.path, path.line, format!("may not name `{}`", path.show()));
+                    faults.add(&file.path, path.line, format!("may not name `{}`", path.joined()));
                 }
             }
         }
@@ -246,10 +261,10 @@ fn is_part_of_a_test(file: &RepoFile) -> bool {
         .any(|name| file.path.split('/').any(|part| part == *name))
 }
 
-fn check(folder: &str, modules: &[Module], unlisted: UnlistedModules) {
+fn assert_allowed_dependencies(folder: &str, modules: &[Module], unlisted: UnlistedModules) {
     let mut faults = Faults::default();
     for file in rust_files(&[folder]) {
-        let Some(name) = module_of(&file, folder).filter(|_| !is_part_of_a_test(&file)) else {
+        let Some(name) = top_module(&file, folder).filter(|_| !is_part_of_a_test(&file)) else {
             continue;
         };
         let Some(module) = modules.iter().find(|module| module.name == name) else {
@@ -260,7 +275,7 @@ fn check(folder: &str, modules: &[Module], unlisted: UnlistedModules) {
         };
         let depth = file.path.matches('/').count() - folder.matches('/').count() + 1;
         for path in paths(&file.text) {
-            if let Some(target) = forbidden(module, depth, modules, &path) {
+            if let Some(target) = forbidden_path(module, depth, modules, &path) {
                 faults.add(&file.path, path.line, format!("`{name}` may not name `{target}`"));
             }
         }
@@ -269,34 +284,41 @@ fn check(folder: &str, modules: &[Module], unlisted: UnlistedModules) {
 }
 
 /// Returns the top module of a file; `None` for `lib.rs` and `main.rs`.
-fn module_of<'f>(file: &'f RepoFile, folder: &str) -> Option<&'f str> {
+fn top_module<'f>(file: &'f RepoFile, folder: &str) -> Option<&'f str> {
     let inner = file.path.strip_prefix(folder)?;
     let name = inner.split('/').next()?.trim_end_matches(".rs");
     (name != "lib" && name != "main").then_some(name)
 }
 
 /// Returns the path if the module, whose file is `depth` modules below the crate, may not name it.
-fn forbidden(module: &Module, depth: usize, modules: &[Module], path: &CodePath) -> Option<String> {
-    let name = |at: usize| path.names.get(at).map(String::as_str);
+fn forbidden_path(
+    module: &Module,
+    depth: usize,
+    modules: &[Module],
+    path: &CodePath,
+) -> Option<String> {
+    let name = |index: usize| path.names.get(index).map(String::as_str);
     let super_count = path.names.iter().take_while(|name| *name == "super").count();
     let may_name = |target: &str, inner: Option<&str>| {
         target == module.name
-            || module.own.contains(&target)
-            || inner.is_some_and(|inner| module.own.contains(&&*format!("{target}::{inner}")))
+            || module.allowed_names.contains(&target)
+            || inner
+                .is_some_and(|inner| module.allowed_names.contains(&&*format!("{target}::{inner}")))
     };
     match name(0)? {
-        "crate" => (!may_name(name(1)?, name(2))).then(|| path.show()),
+        "crate" => (!may_name(name(1)?, name(2))).then(|| path.joined()),
         "algonius_actors" => {
-            let is_allowed = name(1).is_some_and(|target| module.actors.contains(&target));
-            (!is_allowed).then(|| path.show())
+            let is_allowed =
+                name(1).is_some_and(|target| module.allowed_actor_modules.contains(&target));
+            (!is_allowed).then(|| path.joined())
         }
-        target if target.starts_with("algonius_") => {
-            (!module.own.contains(&target) && !TEST_CRATES.contains(&target)).then(|| path.show())
-        }
+        target if target.starts_with("algonius_") => (!module.allowed_names.contains(&target)
+            && !TEST_CRATES.contains(&target))
+        .then(|| path.joined()),
         "super" if super_count >= depth => {
             let target = name(super_count)?;
             let is_known = modules.iter().any(|module| module.name == target);
-            (is_known && !may_name(target, name(super_count + 1))).then(|| path.show())
+            (is_known && !may_name(target, name(super_count + 1))).then(|| path.joined())
         }
         _ => None,
     }

@@ -85,7 +85,7 @@ exit $code
 
 /// Result of a run: exit code and printed text.
 struct GateRun {
-    code: Option<i32>,
+    exit_code: Option<i32>,
     text: String,
 }
 
@@ -113,16 +113,16 @@ fn run(lanes: &[&str], files: &[(&str, &str)]) -> GateRun {
 fn try_run(lanes: &[&str], files: &[(&str, &str)]) -> io::Result<GateRun> {
     let folder = TempDir::new()?;
     prepare(folder.path(), files)?;
-    gate(folder.path(), lanes)
+    run_gate(folder.path(), lanes)
 }
 
 /// Creates the simulation.
 fn prepare(simulation: &Path, files: &[(&str, &str)]) -> io::Result<()> {
     fs::copy(root().join(".ci/lanes"), simulation.join("lanes"))?;
     fs::create_dir(simulation.join("bin"))?;
-    program(&simulation.join("gate"), SCRIPT)?;
-    program(&simulation.join("bin/cargo"), CARGO)?;
-    program(&simulation.join("bin/cargo-nextest"), CARGO)?;
+    write_executable(&simulation.join("gate"), SCRIPT)?;
+    write_executable(&simulation.join("bin/cargo"), CARGO)?;
+    write_executable(&simulation.join("bin/cargo-nextest"), CARGO)?;
     fs::write(simulation.join("tests.first"), "a::one\na::two\na::three\n")?;
     fs::write(simulation.join("tests.second"), "b::one\nb::two\nb::three\n")?;
     for (name, text) in files {
@@ -132,9 +132,9 @@ fn prepare(simulation: &Path, files: &[(&str, &str)]) -> io::Result<()> {
 }
 
 /// Runs lanes of the simulation.
-fn gate(simulation: &Path, lanes: &[&str]) -> io::Result<GateRun> {
+fn run_gate(simulation: &Path, lanes: &[&str]) -> io::Result<GateRun> {
     let path = std::env::var("PATH").unwrap_or_default();
-    let limit = if simulation.join("hang.first").exists() { "6" } else { "60" };
+    let limit_seconds = if simulation.join("hang.first").exists() { "6" } else { "60" };
     let nextest = if simulation.join("libtest.first").exists() { "0" } else { "1" };
     let mut gate = Command::new(simulation.join("gate"));
     gate.args(lanes).env("PLAY", simulation);
@@ -144,13 +144,13 @@ fn gate(simulation: &Path, lanes: &[&str]) -> io::Result<GateRun> {
     };
     gate.env("PATH", format!("{}:{path}", simulation.join("bin").display()));
     gate.env_remove("ALGONIUS_PROFILE").env("ALGONIUS_RESULT", simulation.join("page"));
-    gate.env("ALGONIUS_LIMIT_SECONDS", limit).env("ALGONIUS_NEXTEST", nextest);
+    gate.env("ALGONIUS_LIMIT_SECONDS", limit_seconds).env("ALGONIUS_NEXTEST", nextest);
     let output = gate.output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    Ok(GateRun { code: output.status.code(), text })
+    Ok(GateRun { exit_code: output.status.code(), text })
 }
 
-fn program(path: &Path, text: &str) -> io::Result<()> {
+fn write_executable(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)?;
     fs::set_permissions(path, Permissions::from_mode(0o755))
 }
@@ -158,13 +158,13 @@ fn program(path: &Path, text: &str) -> io::Result<()> {
 #[test]
 fn a_gate_without_failures_is_green() {
     let result = run(&["first", "second"], &[]);
-    assert_eq!((result.code, result.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
+    assert_eq!((result.exit_code, result.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
 }
 
 #[test]
 fn one_failed_test_makes_the_gate_red() {
     let result = run(&["first", "second"], &[("a::two", "1\n2\n3\n")]);
-    assert_eq!((result.code, result.last_line()), (Some(1), "5 passed, 1 failed, 0 skipped"));
+    assert_eq!((result.exit_code, result.last_line()), (Some(1), "5 passed, 1 failed, 0 skipped"));
     let end = result.after("== FAILED (1)");
     assert!(
         end.contains("unit a::two") && end.contains("\"a::two\" <is wrong>"),
@@ -176,7 +176,7 @@ fn one_failed_test_makes_the_gate_red() {
 #[test]
 fn a_test_that_passes_when_it_runs_again_is_flaky() {
     let result = run(&["first", "second"], &[("a::two", "1\n2\n")]);
-    assert_eq!((result.code, result.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
+    assert_eq!((result.exit_code, result.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
     let end = result.after("== FLAKY (1)");
     assert!(
         end.contains("unit a::two") && end.contains("\"a::two\" <is wrong>"),
@@ -187,27 +187,27 @@ fn a_test_that_passes_when_it_runs_again_is_flaky() {
 
 #[test]
 fn a_fourth_flaky_test_makes_the_gate_red() {
-    let three = [("a::one", "1\n"), ("a::two", "1\n"), ("b::one", "1\n")];
-    let result = run(&["first", "second"], &three);
-    assert_eq!((result.code, result.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
-    let four = [three.as_slice(), &[("b::two", "1\n")]].concat();
-    let result = run(&["first", "second"], &four);
-    assert_eq!((result.code, result.last_line()), (Some(1), "6 passed, 1 failed, 0 skipped"));
+    let three_failures = [("a::one", "1\n"), ("a::two", "1\n"), ("b::one", "1\n")];
+    let result = run(&["first", "second"], &three_failures);
+    assert_eq!((result.exit_code, result.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
+    let four_failures = [three_failures.as_slice(), &[("b::two", "1\n")]].concat();
+    let result = run(&["first", "second"], &four_failures);
+    assert_eq!((result.exit_code, result.last_line()), (Some(1), "6 passed, 1 failed, 0 skipped"));
     assert!(result.has_line("FAILED: 4 tests are flaky"), "{}", result.text);
 }
 
 #[test]
 fn many_failures_of_a_lane_are_not_repeated() {
-    let all = [("a::one", "1\n"), ("a::two", "1\n"), ("a::three", "1\n"), ("a::four", "1\n")];
+    let failures = [("a::one", "1\n"), ("a::two", "1\n"), ("a::three", "1\n"), ("a::four", "1\n")];
     let tests = [("tests.first", "a::one\na::two\na::three\na::four\n")];
-    let result = run(&["first"], &[all.as_slice(), &tests].concat());
-    assert_eq!((result.code, result.last_line()), (Some(1), "0 passed, 4 failed, 0 skipped"));
+    let result = run(&["first"], &[failures.as_slice(), &tests].concat());
+    assert_eq!((result.exit_code, result.last_line()), (Some(1), "0 passed, 4 failed, 0 skipped"));
 }
 
 #[test]
 fn a_failure_with_much_output_is_named() {
     let result = run(&["first"], &[("a::two", "1\n2\n3\n"), ("a::three", "1\n"), ("long", "")]);
-    assert_eq!((result.code, result.last_line()), (Some(1), "2 passed, 1 failed, 0 skipped"));
+    assert_eq!((result.exit_code, result.last_line()), (Some(1), "2 passed, 1 failed, 0 skipped"));
     assert!(result.after("== FLAKY (1)").contains("unit a::three"), "{}", result.text);
     assert!(result.after("== FAILED (1)").contains("unit a::two"), "{}", result.text);
 }
@@ -222,14 +222,14 @@ fn a_test_that_was_ended_is_named_with_the_reason() {
 #[test]
 fn a_report_without_the_failed_test_is_no_success() {
     let result = run(&["first"], &[("a::two", "1\n"), ("lost", "")]);
-    assert_eq!((result.code, result.last_line()), (Some(1), "0 passed, 1 failed, 0 skipped"));
+    assert_eq!((result.exit_code, result.last_line()), (Some(1), "0 passed, 1 failed, 0 skipped"));
 }
 
 #[test]
 fn a_lane_that_hangs_is_ended_and_names_its_test() {
     let skips = "it boundary::one: only root can\n";
     let result = run(&["first"], &[("hang.first", ""), ("skips.first", skips)]);
-    assert_eq!((result.code, result.last_line()), (Some(1), "0 passed, 1 failed, 1 skipped"));
+    assert_eq!((result.exit_code, result.last_line()), (Some(1), "0 passed, 1 failed, 1 skipped"));
     let expected = "lane first: ended at its limit of 6 s; it ran: unit waits::for_ever";
     assert!(result.has_line(expected), "{}", result.text);
 }
@@ -239,20 +239,20 @@ fn cargo_test_replaces_a_missing_nextest() {
     let failed = "test a::one ... ok\ntest a::two ... FAILED\ntest result: FAILED. 1 passed\n\
         error: test failed, to rerun pass `--test first`\n";
     let result = run(&["first"], &[("libtest.first", failed), ("known", "a::two\n")]);
-    assert_eq!((result.code, result.last_line()), (Some(0), "2 passed, 0 failed, 0 skipped"));
+    assert_eq!((result.exit_code, result.last_line()), (Some(0), "2 passed, 0 failed, 0 skipped"));
     assert!(result.text.contains("== FLAKY (1)"), "{}", result.text);
     let result = run(&["first"], &[("libtest.first", failed), ("known", "")]);
-    assert_eq!((result.code, result.last_line()), (Some(1), "1 passed, 1 failed, 0 skipped"));
+    assert_eq!((result.exit_code, result.last_line()), (Some(1), "1 passed, 1 failed, 0 skipped"));
     let crashed = format!("{failed}error: test failed, to rerun pass `--test second`\n");
     let result = run(&["first"], &[("libtest.first", &crashed), ("known", "a::two\n")]);
-    assert_eq!((result.code, result.last_line()), (Some(1), "1 passed, 1 failed, 0 skipped"));
+    assert_eq!((result.exit_code, result.last_line()), (Some(1), "1 passed, 1 failed, 0 skipped"));
 }
 
 #[test]
 fn skips_are_counted_with_their_reasons() {
     let skips = "it boundary::one: only root can\nit boundary::one: only root can\n";
     let result = run(&["first", "elsewhere"], &[("skips.first", skips)]);
-    assert_eq!((result.code, result.last_line()), (Some(0), "2 passed, 0 failed, 2 skipped"));
+    assert_eq!((result.exit_code, result.last_line()), (Some(0), "2 passed, 0 failed, 2 skipped"));
     assert!(result.has_line("lane elsewhere: no such program"), "{}", result.text);
     assert!(result.has_line("it boundary::one: only root can"), "{}", result.text);
 }
@@ -261,16 +261,16 @@ fn skips_are_counted_with_their_reasons() {
 fn a_page_shows_lanes_skips_failures_and_details() -> io::Result<()> {
     let folder = TempDir::new()?;
     prepare(folder.path(), &[("b::one", "1\n2\n3\n")])?;
-    gate(folder.path(), &["second", "elsewhere"])?;
+    run_gate(folder.path(), &["second", "elsewhere"])?;
     let page = fs::read_to_string(folder.path().join("page"))?;
-    let parts = [
+    let expected_parts = [
         ": 2 passed, 1 failed, 1 skipped.\n",
         " s | 1 tests FAILED |\n| elsewhere |  | skipped |\n",
         "\nNot run, or not in full:\n\n- lane elsewhere: no such program\n",
         "\nFailed:\n\n- unit b::one\n",
         "\n```text\nfour kinds\n```\n",
     ];
-    for part in parts {
+    for part in expected_parts {
         assert!(page.contains(part), "no {part:?} in {page}");
     }
     Ok(())
@@ -279,24 +279,26 @@ fn a_page_shows_lanes_skips_failures_and_details() -> io::Result<()> {
 /// Cargo compares only the times of files, so it would run the tests of the other clone.
 #[test]
 fn a_clone_does_not_use_crates_of_another_clone() -> io::Result<()> {
-    let (cache, one, other) = (TempDir::new()?, TempDir::new()?, TempDir::new()?);
+    let (cache, first_clone, second_clone) = (TempDir::new()?, TempDir::new()?, TempDir::new()?);
     let folder = cache.path().display().to_string();
-    for simulation in [&one, &other] {
+    for simulation in [&first_clone, &second_clone] {
         prepare(simulation.path(), &[("cache", &folder)])?;
     }
-    let cleaned = |simulation: &TempDir| {
+    let clean_count = |simulation: &TempDir| {
         let list = fs::read_to_string(simulation.path().join("cleaned"));
         list.map_or(0, |list| list.lines().count())
     };
-    for (simulation, expected) in [(&one, 1), (&one, 1), (&other, 1), (&one, 2)] {
-        let result = gate(simulation.path(), &["first"])?;
-        assert_eq!(result.code, Some(0), "{}", result.text);
-        assert_eq!(cleaned(simulation), expected);
+    for (simulation, expected) in
+        [(&first_clone, 1), (&first_clone, 1), (&second_clone, 1), (&first_clone, 2)]
+    {
+        let result = run_gate(simulation.path(), &["first"])?;
+        assert_eq!(result.exit_code, Some(0), "{}", result.text);
+        assert_eq!(clean_count(simulation), expected);
     }
     Ok(())
 }
 
 #[test]
 fn an_unknown_lane_is_refused() {
-    assert_eq!(run(&["third"], &[]).code, Some(2));
+    assert_eq!(run(&["third"], &[]).exit_code, Some(2));
 }

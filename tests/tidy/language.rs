@@ -19,10 +19,10 @@ const COLLOQUIAL_LIMIT: usize = 12;
 /// Returns the first line of each doc comment, without its marker.
 fn first_lines(text: &str) -> impl Iterator<Item = &str> {
     let is_doc = |line: &str| line.starts_with("///") || line.starts_with("//!");
-    let mut before = false;
+    let mut was_doc = false;
     text.lines().map(str::trim_start).filter_map(move |line| {
-        let is_first = is_doc(line) && !before;
-        before = is_doc(line);
+        let is_first = is_doc(line) && !was_doc;
+        was_doc = is_doc(line);
         is_first.then(|| line.trim_start_matches(['/', '!', ' ']))
     })
 }
@@ -37,39 +37,45 @@ fn is_colloquial(first: &str) -> bool {
 }
 
 /// Checks that at most `limit` thousandths of the first lines are bad. The failure message lists the first 20 of them.
-fn check(files: &[RepoFile], limit: usize, is_bad: impl Fn(&str) -> bool) {
-    let all: Vec<_> = files
+fn assert_share_below(files: &[RepoFile], limit: usize, is_bad: impl Fn(&str) -> bool) {
+    let doc_lines: Vec<_> = files
         .iter()
         .filter(|file| !file.is_in(&["crates/a2a/src/grpc/proto/"]))
         .flat_map(|file| first_lines(&file.text).map(|first| (&file.path, first)))
         .collect();
-    assert!(all.len() > 5_000, "only {} doc comments were found", all.len());
-    let violations: Vec<_> = all.iter().filter(|(_, first)| is_bad(first)).collect();
+    assert!(doc_lines.len() > 5_000, "only {} doc comments were found", doc_lines.len());
+    let violations: Vec<_> = doc_lines.iter().filter(|(_, first)| is_bad(first)).collect();
     assert!(
-        violations.len() * 1000 <= all.len() * limit,
+        violations.len() * 1000 <= doc_lines.len() * limit,
         "{} of {} doc comments break the rule; begin each with a noun phrase or a verb in third person, and use the \
          terms of docs/glossary.md:\n{:#?}",
         violations.len(),
-        all.len(),
+        doc_lines.len(),
         violations.iter().take(20).collect::<Vec<_>>(),
     );
 }
 
 #[test]
 fn doc_comments_begin_with_a_noun_phrase_or_a_verb() {
-    check(&rust_files(EVERYWHERE), HEADLESS_LIMIT, is_headless);
+    assert_share_below(&rust_files(EVERYWHERE), HEADLESS_LIMIT, is_headless);
 }
 
 #[test]
 fn doc_comments_use_standard_terms() {
-    check(&rust_files(EVERYWHERE), COLLOQUIAL_LIMIT, is_colloquial);
+    assert_share_below(&rust_files(EVERYWHERE), COLLOQUIAL_LIMIT, is_colloquial);
 }
 
 #[test]
 fn first_lines_are_extracted_and_classified() {
     let text = "//! Module.\n\n/// What is over.\n/// Who waits.\nfn a() {}\n    /// Reports what was told.\n";
-    let read: Vec<_> = first_lines(text).collect();
-    assert_eq!(read, ["Module.", "What is over.", "Reports what was told."]);
-    assert_eq!(read.iter().map(|it| is_headless(it)).collect::<Vec<_>>(), [false, true, false]);
-    assert_eq!(read.iter().map(|it| is_colloquial(it)).collect::<Vec<_>>(), [false, false, true]);
+    let extracted_lines: Vec<_> = first_lines(text).collect();
+    assert_eq!(extracted_lines, ["Module.", "What is over.", "Reports what was told."]);
+    assert_eq!(
+        extracted_lines.iter().map(|it| is_headless(it)).collect::<Vec<_>>(),
+        [false, true, false]
+    );
+    assert_eq!(
+        extracted_lines.iter().map(|it| is_colloquial(it)).collect::<Vec<_>>(),
+        [false, false, true]
+    );
 }

@@ -8,18 +8,19 @@ use serde_json::Value;
 use crate::tree::{Faults, root};
 
 /// Measurements by preset. `ALGONIUS_MEASURED=DATE just agents` writes this file.
-const FILE: &str = "docs/agents/measured.json";
+const MEASUREMENTS_FILE: &str = "docs/agents/measured.json";
 
 /// Environment variable that makes the test write the tables instead of comparing them.
-const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
+const REWRITE_VARIABLE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
 
 /// Rows that every page has, in this order. Other rows follow.
-const ROWS: [&str; 6] = ["short answer", "stream", "cut answer", "session", "tokens", "cancel"];
+const COMMON_ROWS: [&str; 6] =
+    ["short answer", "stream", "cut answer", "session", "tokens", "cancel"];
 
 const HEADING: &str = "\n## Measured\n";
 
 /// Returns the section of a page with the measurements of its agent.
-fn section(measured: &Value) -> String {
+fn measured_section(measured: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or("not measured").to_owned();
     let (version, date) = (text(&measured["version"]), text(&measured["date"]));
     let mut section = format!(
@@ -27,8 +28,8 @@ fn section(measured: &Value) -> String {
          against a\nmodel that runs beside it.\n\n| | version {version}, {date} |\n|---|---|\n"
     );
     let rows = measured["rows"].as_object().cloned().unwrap_or_default();
-    let other_rows = rows.keys().map(String::as_str).filter(|row| !ROWS.contains(row));
-    for row in ROWS.into_iter().chain(other_rows) {
+    let other_rows = rows.keys().map(String::as_str).filter(|row| !COMMON_ROWS.contains(row));
+    for row in COMMON_ROWS.into_iter().chain(other_rows) {
         section.push_str(&format!(
             "| {row} | {} |\n",
             rows.get(row).map_or_else(|| "not measured".to_owned(), &text)
@@ -52,7 +53,7 @@ fn tested_presets() -> Vec<String> {
 
 #[test]
 fn agent_pages_show_the_measurements() {
-    let text = fs::read_to_string(root().join(FILE)).unwrap();
+    let text = fs::read_to_string(root().join(MEASUREMENTS_FILE)).unwrap();
     let measured: BTreeMap<String, Value> = serde_json::from_str(&text).unwrap();
     let agents = fs::read_to_string(root().join("tests/agents/agents.rs")).unwrap();
     let (mut faults, presets) = (Faults::default(), tested_presets());
@@ -63,7 +64,7 @@ fn agent_pages_show_the_measurements() {
         let page = fs::read_to_string(&path).expect("each tested preset has a page");
         let Some(measured) = measured.get(&preset) else {
             if page.contains(HEADING) {
-                faults.add(&name, 1, format!("{FILE} has no entry for `{preset}`"));
+                faults.add(&name, 1, format!("{MEASUREMENTS_FILE} has no entry for `{preset}`"));
             }
             continue;
         };
@@ -75,14 +76,18 @@ fn agent_pages_show_the_measurements() {
         let path = root().join(&name);
         let page = fs::read_to_string(&path).unwrap();
         let handwritten = page.split(HEADING).next().unwrap_or_default();
-        let expected = format!("{handwritten}{}", section(measured));
-        if std::env::var_os(REWRITE).is_some() {
+        let expected = format!("{handwritten}{}", measured_section(measured));
+        if std::env::var_os(REWRITE_VARIABLE).is_some() {
             fs::write(&path, &expected).unwrap();
         } else if page != expected {
-            faults.add(&name, 1, format!("the section \"Measured\" differs from {FILE}"));
+            faults.add(
+                &name,
+                1,
+                format!("the section \"Measured\" differs from {MEASUREMENTS_FILE}"),
+            );
         }
     }
     faults.fail_if_any(&format!(
-        "run `{REWRITE}=1 cargo test --test tidy measured` to write the tables"
+        "run `{REWRITE_VARIABLE}=1 cargo test --test tidy measured` to write the tables"
     ));
 }

@@ -16,18 +16,18 @@ const MEANINGLESS_ALONE: &[&str] = &["misc", "common"];
 const REDUNDANT_PREFIXES: &[&str] = &["get_", "do_"];
 
 /// Method names that the A2A protocol prescribes for its service.
-const PRESCRIBED: &[&str] =
+const PRESCRIBED_METHODS: &[&str] =
     &["get_agent_card", "get_extended_agent_card", "get_task", "get_task_push_notification_config"];
 
 /// Keywords before the name in a definition.
-const KEYWORDS: &[&str] =
+const DEFINITION_KEYWORDS: &[&str] =
     &["fn", "mod", "struct", "enum", "trait", "type", "union", "static", "const"];
 
 /// Longest name of a test, in characters.
 const MAX_TEST_NAME_CHARS: usize = 60;
 
 /// First words that leave a test without a subject.
-const WITHOUT_SUBJECT: &[&str] = &[
+const SUBJECTLESS_WORDS: &[&str] = &[
     "what", "who", "whether", "where", "how", "it", "nothing", "nobody", "whatever", "whoever",
     "wherever", "why", "which", "whose",
 ];
@@ -41,7 +41,7 @@ fn every_name_has_a_meaning() {
         let tokens = tokens(&file.text);
         for pair in tokens.windows(2) {
             let [keyword, name] = pair else { continue };
-            if KEYWORDS.contains(&keyword.text.as_str())
+            if DEFINITION_KEYWORDS.contains(&keyword.text.as_str())
                 && name.is_word()
                 && is_meaningless(keyword, name)
             {
@@ -53,17 +53,17 @@ fn every_name_has_a_meaning() {
 }
 
 fn is_meaningless(keyword: &RustToken, name: &RustToken) -> bool {
-    let prescribed = PRESCRIBED.contains(&name.text.as_str());
-    let redundant =
-        !prescribed && REDUNDANT_PREFIXES.iter().any(|start| name.text.starts_with(start));
-    has_meaningless_word(&name.text) || keyword.text == "fn" && redundant
+    let is_prescribed = PRESCRIBED_METHODS.contains(&name.text.as_str());
+    let is_redundant =
+        !is_prescribed && REDUNDANT_PREFIXES.iter().any(|start| name.text.starts_with(start));
+    has_meaningless_word(&name.text) || keyword.text == "fn" && is_redundant
 }
 
 fn has_meaningless_word(name: &str) -> bool {
     let words = words(name.trim_end_matches(".rs"));
-    let alone = words.first().filter(|_| words.len() == 1);
+    let only_word = words.first().filter(|_| words.len() == 1);
     let is_in = |list: &[&str], word: &String| list.contains(&word.as_str());
-    alone.is_some_and(|word| is_in(MEANINGLESS_ALONE, word))
+    only_word.is_some_and(|word| is_in(MEANINGLESS_ALONE, word))
         || words.iter().any(|word| is_in(MEANINGLESS, word))
 }
 
@@ -73,7 +73,7 @@ fn every_test_name_is_short_and_has_a_subject() {
     for file in rust_files(EVERYWHERE) {
         for (line, name) in test_names(&file) {
             count += 1;
-            if let Some(fault) = fault_of_test_name(&name) {
+            if let Some(fault) = test_name_fault(&name) {
                 faults.add(&file.path, line, format!("`{name}` {fault}"));
             }
         }
@@ -84,23 +84,23 @@ fn every_test_name_is_short_and_has_a_subject() {
     );
 }
 
-fn fault_of_test_name(name: &str) -> Option<String> {
+fn test_name_fault(name: &str) -> Option<String> {
     let first = name.split('_').next().unwrap_or_default();
     if name.len() > MAX_TEST_NAME_CHARS {
         return Some(format!("has {} characters, more than {MAX_TEST_NAME_CHARS}", name.len()));
     }
-    WITHOUT_SUBJECT.contains(&first).then(|| format!("begins with `{first}`"))
+    SUBJECTLESS_WORDS.contains(&first).then(|| format!("begins with `{first}`"))
 }
 
 #[test]
 fn long_and_headless_test_names_are_reported() {
     let long = "a".repeat(MAX_TEST_NAME_CHARS);
-    assert_eq!(fault_of_test_name(&long), None);
-    assert_eq!(fault_of_test_name("items_are_found"), None);
+    assert_eq!(test_name_fault(&long), None);
+    assert_eq!(test_name_fault("items_are_found"), None);
     for faulty in
         ["what_is_missing_is_found", "who_waits_is_told", "nobody_is_first", &(long + "a")]
     {
-        assert!(fault_of_test_name(faulty).is_some(), "{faulty}");
+        assert!(test_name_fault(faulty).is_some(), "{faulty}");
     }
 }
 

@@ -8,7 +8,7 @@ use crate::tree::{Faults, RepoFile, files, rust_files};
 const CRATES: &[&str] = &["src/", "actors/src/", "crates/"];
 
 /// Names that generated or foreign interfaces prescribe for more than one type.
-const SHARED_NAMES: &[&str] = &[];
+const SHARED_TYPE_NAMES: &[&str] = &[];
 
 /// Greatest number of fields of a structure.
 const MAX_FIELDS: usize = 12;
@@ -61,7 +61,7 @@ fn a_type_name_has_one_meaning() {
     }
     let mut faults = Faults::default();
     for (name, places) in places {
-        if places.len() > 1 && !SHARED_NAMES.contains(&&*name) {
+        if places.len() > 1 && !SHARED_TYPE_NAMES.contains(&&*name) {
             for (path, line) in places {
                 faults.add(&path, line, format!("another type is called `{name}` too"));
             }
@@ -116,10 +116,10 @@ fn a_folder_has_few_entries() {
             folder = if folder.is_empty() { part.to_owned() } else { format!("{folder}/{part}") };
         }
     }
-    let counted =
+    let entry_count =
         |(folder, names): (String, BTreeSet<String>)| (folder.clone(), (names.len(), folder));
     let counts =
-        entries.into_iter().filter(|(folder, _)| !folder.is_empty()).map(counted).collect();
+        entries.into_iter().filter(|(folder, _)| !folder.is_empty()).map(entry_count).collect();
     check_counts(
         &counts,
         (MAX_FOLDER_ENTRIES, FOLDER_ENTRY_EXCEPTIONS),
@@ -131,17 +131,20 @@ fn a_folder_has_few_entries() {
 /// be recorded, so that it cannot grow again.
 fn check_counts(
     counts: &BTreeMap<String, (usize, String)>,
-    (limit, known): (usize, &[(&str, usize)]),
+    (limit, exceptions): (usize, &[(&str, usize)]),
     remedy: &str,
 ) {
     let mut faults = Faults::default();
     for (name, (count, path)) in counts {
-        let allowed = known.iter().find(|(known, _)| known == name).map_or(limit, |known| known.1);
+        let allowed = exceptions
+            .iter()
+            .find(|(exception, _)| exception == name)
+            .map_or(limit, |exception| exception.1);
         if *count > allowed {
             faults.add(path, 1, format!("`{name}` has {count}, more than {allowed}"));
         }
     }
-    for (name, recorded) in known {
+    for (name, recorded) in exceptions {
         let count = counts.get(*name).map_or(0, |(count, _)| *count);
         if count <= limit || count < *recorded {
             let advice = format!("`{name}` has {count} only: record the smaller number");
@@ -167,19 +170,19 @@ fn product_files() -> Vec<RepoFile> {
 fn definitions(file: &RepoFile) -> Vec<(String, usize)> {
     let tokens = tokens(&file.text);
     let mut depth = 0_usize;
-    let mut found = Vec::new();
-    for (at, token) in tokens.iter().enumerate() {
+    let mut definitions = Vec::new();
+    for (index, token) in tokens.iter().enumerate() {
         match token.text.as_str() {
             "{" => depth += 1,
             "}" => depth = depth.saturating_sub(1),
             "struct" | "enum" | "trait" | "type" | "union" if depth == 0 => {
-                let name = tokens.get(at + 1).filter(|name| is_type_name(name));
-                found.extend(name.map(|name| (name.text.clone(), name.line)));
+                let name = tokens.get(index + 1).filter(|name| is_type_name(name));
+                definitions.extend(name.map(|name| (name.text.clone(), name.line)));
             }
             _ => {}
         }
     }
-    found
+    definitions
 }
 
 fn is_type_name(token: &RustToken) -> bool {
@@ -189,19 +192,20 @@ fn is_type_name(token: &RustToken) -> bool {
 /// Returns the structures with named fields in a file, with the number of fields.
 fn structures(file: &RepoFile) -> Vec<(String, usize)> {
     let tokens = tokens(&file.text);
-    let mut found = Vec::new();
-    for (at, token) in tokens.iter().enumerate() {
-        let name = tokens.get(at + 1).filter(|name| token.text == "struct" && is_type_name(name));
+    let mut structures = Vec::new();
+    for (index, token) in tokens.iter().enumerate() {
+        let name =
+            tokens.get(index + 1).filter(|name| token.text == "struct" && is_type_name(name));
         if let Some(name) = name {
-            let body = tokens.iter().skip(at + 2);
-            found.push((name.text.clone(), fields(body)));
+            let body = tokens.iter().skip(index + 2);
+            structures.push((name.text.clone(), count_fields(body)));
         }
     }
-    found
+    structures
 }
 
 /// Counts the colons of the outer braces that follow a field's name.
-fn fields<'t>(tokens: impl Iterator<Item = &'t RustToken>) -> usize {
+fn count_fields<'t>(tokens: impl Iterator<Item = &'t RustToken>) -> usize {
     let (mut depth, mut count) = (0_usize, 0);
     for token in tokens {
         match token.text.as_str() {
@@ -222,25 +226,25 @@ fn fields<'t>(tokens: impl Iterator<Item = &'t RustToken>) -> usize {
 
 /// Returns the inherent `impl` blocks of a file, with their lines.
 fn inherent_blocks(file: &RepoFile) -> Vec<(String, usize)> {
-    let mut found: Vec<(String, usize)> = Vec::new();
-    let mut open: Option<(String, usize)> = None;
+    let mut blocks: Vec<(String, usize)> = Vec::new();
+    let mut open_block: Option<(String, usize)> = None;
     for (number, line) in file.lines() {
-        match &open {
+        match &open_block {
             None if line.starts_with("impl") && !line.contains(" for ") && !line.ends_with('}') => {
-                open = subject(line).map(|name| (name, number));
+                open_block = impl_type(line).map(|name| (name, number));
             }
             Some((name, start)) if line == "}" => {
-                found.push((name.clone(), number + 1 - start));
-                open = None;
+                blocks.push((name.clone(), number + 1 - start));
+                open_block = None;
             }
             _ => {}
         }
     }
-    found
+    blocks
 }
 
 /// Returns the type of an `impl` line without a trait.
-fn subject(line: &str) -> Option<String> {
+fn impl_type(line: &str) -> Option<String> {
     let tokens = tokens(line);
     let mut depth = 0_i32;
     for token in tokens.iter().skip(1) {

@@ -8,67 +8,77 @@ use crate::tree::{Faults, root};
 
 const DOCKERFILE: &str = "Dockerfile";
 
-fn text(path: &str) -> String {
+fn read_file(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_default()
 }
 
 /// Returns the instructions of a Dockerfile, each on one line, with the number of its first line.
 fn instructions(dockerfile: &str) -> Vec<(usize, String)> {
-    let mut all = Vec::new();
-    let mut open: Option<(usize, String)> = None;
+    let mut instructions = Vec::new();
+    let mut open_instruction: Option<(usize, String)> = None;
     for (index, line) in dockerfile.lines().enumerate() {
         if line.trim().is_empty() || line.trim_start().starts_with('#') {
             continue;
         }
-        let (number, mut instruction) = open.take().unwrap_or((index + 1, String::new()));
+        let (number, mut instruction) =
+            open_instruction.take().unwrap_or((index + 1, String::new()));
         instruction.push_str(line.trim_end_matches('\\').trim());
         instruction.push(' ');
         if line.ends_with('\\') {
-            open = Some((number, instruction));
+            open_instruction = Some((number, instruction));
         } else {
-            all.push((number, instruction.trim().to_owned()));
+            instructions.push((number, instruction.trim().to_owned()));
         }
     }
-    all
+    instructions
 }
 
 /// Returns the faults of a Dockerfile, with their lines.
 fn lint(dockerfile: &str) -> Vec<(usize, &'static str)> {
-    let all = instructions(dockerfile);
+    let instructions = instructions(dockerfile);
     let lines_of = |word: &str| -> Vec<(usize, String)> {
         let start = format!("{word} ");
-        all.iter().filter(|(_, line)| line.starts_with(&start)).cloned().collect()
+        instructions.iter().filter(|(_, line)| line.starts_with(&start)).cloned().collect()
     };
     let (stages, users) = (lines_of("FROM"), lines_of("USER"));
-    let last = stages.last().map_or(0, |(number, _)| *number);
+    let last_stage_line = stages.last().map_or(0, |(line_number, _)| *line_number);
     let mut faults = Vec::new();
-    let mut rule = |number: usize, holds: bool, message| {
+    let mut check_rule = |line_number: usize, holds: bool, message| {
         if !holds {
-            faults.push((number, message));
+            faults.push((line_number, message));
         }
     };
-    rule(1, stages.len() == 2, "the number of stages is not 2");
-    for (number, from) in &stages {
+    check_rule(1, stages.len() == 2, "the number of stages is not 2");
+    for (line_number, from) in &stages {
         let has_version = from.split_whitespace().nth(1).is_some_and(|image| {
             image.rsplit('/').next().is_some_and(|name| name.contains(':'))
                 && !image.ends_with(":latest")
         });
-        rule(*number, has_version, "the base image has no version");
+        check_rule(*line_number, has_version, "the base image has no version");
     }
-    let runs_as = users.iter().rfind(|(number, _)| *number > last);
+    let last_user = users.iter().rfind(|(line_number, _)| *line_number > last_stage_line);
     let is_number = |user: &String| user.starts_with("USER 1");
-    rule(last, runs_as.is_some_and(|(_, user)| is_number(user)), "the user is root or a name");
-    for (number, line) in &all {
-        rule(*number, !line.starts_with("ADD "), "`ADD` can download files");
-        let fetches = ["curl ", "wget ", "git clone", "http://", "https://"];
-        rule(*number, !fetches.iter().any(|word| line.contains(word)), "it downloads a file");
-        let sets = line.starts_with("ENV ") || line.starts_with("ARG ");
-        let secret = ["TOKEN", "KEY", "SECRET", "PASSWORD"].iter().any(|word| line.contains(word));
-        rule(*number, !(sets && secret), "the layer contains a secret");
+    check_rule(
+        last_stage_line,
+        last_user.is_some_and(|(_, user)| is_number(user)),
+        "the user is root or a name",
+    );
+    for (line_number, line) in &instructions {
+        check_rule(*line_number, !line.starts_with("ADD "), "`ADD` can download files");
+        let fetch_words = ["curl ", "wget ", "git clone", "http://", "https://"];
+        check_rule(
+            *line_number,
+            !fetch_words.iter().any(|word| line.contains(word)),
+            "it downloads a file",
+        );
+        let sets_variable = line.starts_with("ENV ") || line.starts_with("ARG ");
+        let names_secret =
+            ["TOKEN", "KEY", "SECRET", "PASSWORD"].iter().any(|word| line.contains(word));
+        check_rule(*line_number, !(sets_variable && names_secret), "the layer contains a secret");
     }
     for word in ["HEALTHCHECK", "VOLUME", "ENTRYPOINT", "EXPOSE"] {
-        rule(
-            last,
+        check_rule(
+            last_stage_line,
             !lines_of(word).is_empty(),
             "HEALTHCHECK, VOLUME, ENTRYPOINT or EXPOSE is missing",
         );
@@ -79,10 +89,10 @@ fn lint(dockerfile: &str) -> Vec<(usize, &'static str)> {
 #[test]
 fn the_dockerfile_follows_every_rule() {
     let mut faults = Faults::default();
-    for (line, message) in lint(&text(DOCKERFILE)) {
+    for (line, message) in lint(&read_file(DOCKERFILE)) {
         faults.add(DOCKERFILE, line, message);
     }
-    let ignored = text(".dockerignore");
+    let ignored = read_file(".dockerignore");
     if ignored.lines().find(|line| !line.starts_with('#')) != Some("*") {
         faults.add(".dockerignore", 1, "the first pattern is not `*`");
     }
@@ -91,32 +101,35 @@ fn the_dockerfile_follows_every_rule() {
 
 #[test]
 fn a_dockerfile_that_breaks_a_rule_is_reported() {
-    let dockerfile = text(DOCKERFILE);
+    let dockerfile = read_file(DOCKERFILE);
     assert_eq!(lint(&dockerfile), []);
-    for (from, to, expected) in [
+    for (original, replacement, expected) in [
         ("USER 10001:10001", "USER root", "the user is root or a name"),
         ("COPY . .", "ADD https://example.org/x .", "`ADD` can download files"),
         ("EXPOSE 8080", "ENV API_TOKEN=x", "the layer contains a secret"),
         ("debian:trixie-slim", "debian", "the base image has no version"),
         (" AS build", " AS build\nFROM a:1", "the number of stages is not 2"),
     ] {
-        let faults = lint(&dockerfile.replace(from, to));
-        assert!(faults.iter().any(|(_, found)| *found == expected), "{to}: {faults:?}");
+        let faults = lint(&dockerfile.replace(original, replacement));
+        assert!(
+            faults.iter().any(|(_, message)| *message == expected),
+            "{replacement}: {faults:?}"
+        );
     }
 }
 
 /// Docker copies only files that `.dockerignore` does not exclude.
 #[test]
 fn files_of_the_container_build_are_not_ignored() {
-    let ignored = text(".dockerignore");
-    for needed in ["Cargo.toml", "Cargo.lock", "src", "actors", "config", "tests", "benches"] {
-        assert!(ignored.lines().any(|line| line == format!("!{needed}")), "{needed} is ignored");
+    let ignored = read_file(".dockerignore");
+    for name in ["Cargo.toml", "Cargo.lock", "src", "actors", "config", "tests", "benches"] {
+        assert!(ignored.lines().any(|line| line == format!("!{name}")), "{name} is ignored");
     }
 }
 
 #[test]
 fn the_package_is_complete_and_starts_no_service() {
-    let manifest = text("Cargo.toml");
+    let manifest = read_file("Cargo.toml");
     let metadata = manifest.split("[package.metadata.deb]").nth(1).unwrap_or_default();
     let metadata = metadata.split("\n[profile").next().unwrap_or_default();
     let sources = metadata.lines().filter_map(|line| line.trim().strip_prefix("[\""));
@@ -131,12 +144,13 @@ fn the_package_is_complete_and_starts_no_service() {
         let is_executable =
             path.metadata().is_ok_and(|attributes| attributes.permissions().mode() & 0o111 != 0);
         assert!(is_executable, "{script} is not executable");
-        let checked = Command::new("sh").arg("-n").arg(&path).output().unwrap();
-        assert!(checked.status.success(), "{checked:?}");
+        let output = Command::new("sh").arg("-n").arg(&path).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
         let body = std::fs::read_to_string(&path).unwrap();
         let commands = body.lines().filter(|line| !line.trim_start().starts_with("echo "));
         let mut commands = commands.filter(|line| line.contains("systemctl"));
-        let starts = commands.any(|line| line.contains(" start ") || line.contains(" enable "));
-        assert!(!starts, "{script} starts or enables a service");
+        let starts_service =
+            commands.any(|line| line.contains(" start ") || line.contains(" enable "));
+        assert!(!starts_service, "{script} starts or enables a service");
     }
 }

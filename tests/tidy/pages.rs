@@ -8,7 +8,7 @@ use algonius_actors::model::code::Code;
 use crate::tree::{Faults, RepoFile, files, root};
 
 const ERROR_PAGES_FOLDER: &str = "docs/errors/";
-const INDEX: &str = "docs/errors/README.md";
+const INDEX_PAGE: &str = "docs/errors/README.md";
 
 /// Parts of each error page, in this order.
 const PAGE_PARTS: &[&str] =
@@ -16,17 +16,17 @@ const PAGE_PARTS: &[&str] =
 
 #[test]
 fn every_error_code_has_exactly_one_page() {
-    let codes: BTreeSet<_> = Code::ALL.iter().map(|code| page_of(*code)).collect();
-    let pages: BTreeSet<_> = files()
+    let expected_paths: BTreeSet<_> = Code::ALL.iter().map(|code| page_path(*code)).collect();
+    let actual_paths: BTreeSet<_> = files()
         .into_iter()
         .map(|file| file.path)
-        .filter(|path| path.starts_with(ERROR_PAGES_FOLDER) && path != INDEX)
+        .filter(|path| path.starts_with(ERROR_PAGES_FOLDER) && path != INDEX_PAGE)
         .collect();
     let mut faults = Faults::default();
-    for path in codes.difference(&pages) {
+    for path in expected_paths.difference(&actual_paths) {
         faults.add(path, 1, "the code has no page");
     }
-    for path in pages.difference(&codes) {
+    for path in actual_paths.difference(&expected_paths) {
         faults.add(path, 1, "the page has no code");
     }
     faults.fail_if_any("write or remove the page; actors/src/model/code.rs defines the codes");
@@ -35,10 +35,10 @@ fn every_error_code_has_exactly_one_page() {
 #[test]
 fn error_pages_have_all_parts_and_are_in_the_index() {
     let files = files();
-    let index = files.iter().find(|file| file.path == INDEX).map_or("", |file| &file.text);
+    let index = files.iter().find(|file| file.path == INDEX_PAGE).map_or("", |file| &file.text);
     let mut faults = Faults::default();
     for &code in Code::ALL {
-        let path = page_of(code);
+        let path = page_path(code);
         let Some(page) = files.iter().find(|file| file.path == path) else { continue };
         let page = &page.text;
         if !page.starts_with(&format!("# {code}\n")) {
@@ -56,13 +56,13 @@ fn error_pages_have_all_parts_and_are_in_the_index() {
             );
         }
         if !index.contains(&format!("({code}.md)")) {
-            faults.add(INDEX, 1, format!("`{code}` is not listed"));
+            faults.add(INDEX_PAGE, 1, format!("`{code}` is not listed"));
         }
     }
     faults.fail_if_any("write the page like the others of docs/errors, and list it in the index");
 }
 
-fn page_of(code: Code) -> String {
+fn page_path(code: Code) -> String {
     format!("{ERROR_PAGES_FOLDER}{code}.md")
 }
 
@@ -71,8 +71,8 @@ fn every_relative_link_points_to_a_file() {
     let mut faults = Faults::default();
     for file in files().iter().filter(|file| file.path.ends_with(".md")) {
         for (line, target) in links(file) {
-            let folder = root().join(&file.path);
-            let path = folder.parent().unwrap_or(Path::new("")).join(&target);
+            let page_file = root().join(&file.path);
+            let path = page_file.parent().unwrap_or(Path::new("")).join(&target);
             if !path.exists() {
                 faults.add(&file.path, line, format!("`{target}` does not exist"));
             }
@@ -89,8 +89,8 @@ fn links(file: &RepoFile) -> Vec<(usize, String)> {
         in_fence ^= line.trim_start().starts_with("```");
         let prose: String = line.split('`').step_by(2).collect();
         let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-        let relative = |target: &&str| !target.contains("://") && !target.starts_with("mailto:");
-        for target in targets.filter(relative).filter(|_| !in_fence) {
+        let is_relative = |target: &&str| !target.contains("://") && !target.starts_with("mailto:");
+        for target in targets.filter(is_relative).filter(|_| !in_fence) {
             let path = target.split('#').next().unwrap_or_default();
             if !path.is_empty() {
                 links.push((number, path.to_owned()));

@@ -9,9 +9,9 @@ use crate::tree::{Faults, RepoFile, files, rust_files};
 
 const PAGE: &str = "docs/runtime.md";
 /// Heading of the part that follows the promises.
-const END: &str = "## What is not promised";
+const END_HEADING: &str = "## What is not promised";
 /// Macros and methods that make a test fail. A call of a function that contains one of them does so too.
-const ASSERTS: [&str; 5] = ["assert", "assert_eq", "assert_ne", "panic", "expect"];
+const ASSERT_NAMES: [&str; 5] = ["assert", "assert_eq", "assert_ne", "panic", "expect"];
 const FOLDERS: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
 
 /// Promise of the page.
@@ -24,17 +24,17 @@ struct RuntimePromise {
 
 #[test]
 fn every_promise_is_asserted_by_the_tests_that_it_names() {
-    let (known, mut faults) = (tests(), Faults::default());
+    let (known_tests, mut faults) = (tests(), Faults::default());
     let promises = promises(&mut faults);
     let comments = promise_comments(&rust_files(FOLDERS));
-    let mut named = BTreeSet::new();
+    let mut named_pairs = BTreeSet::new();
     for promise in &promises {
         for test in &promise.tests {
-            if !known.contains(test) {
+            if !known_tests.contains(test) {
                 faults.add(PAGE, promise.line, format!("the test `{test}` does not exist"));
                 continue;
             }
-            named.insert((promise.id.clone(), test.clone()));
+            named_pairs.insert((promise.id.clone(), test.clone()));
             match comments.get(&(promise.id.clone(), test.clone())) {
                 None => {
                     let message = format!("`{test}` has no comment `// {}: …`", promise.id);
@@ -54,7 +54,7 @@ fn every_promise_is_asserted_by_the_tests_that_it_names() {
             }
         }
     }
-    for ((id, test), comment) in comments.iter().filter(|(key, _)| !named.contains(key)) {
+    for ((id, test), comment) in comments.iter().filter(|(key, _)| !named_pairs.contains(key)) {
         let message = format!("{PAGE} has no promise {id} that names `{test}`");
         faults.add(&comment.path, comment.line, message);
     }
@@ -67,22 +67,23 @@ fn every_promise_is_asserted_by_the_tests_that_it_names() {
 
 fn promises(faults: &mut Faults) -> Vec<RuntimePromise> {
     let page = files().into_iter().find(|file| file.path == PAGE);
-    let lines = page.iter().flat_map(|page| page.lines()).take_while(|(_, line)| *line != END);
-    let (mut all, mut ids) = (Vec::new(), BTreeSet::new());
+    let lines =
+        page.iter().flat_map(|page| page.lines()).take_while(|(_, line)| *line != END_HEADING);
+    let (mut promises, mut ids) = (Vec::new(), BTreeSet::new());
     for (number, line) in lines.filter(|(_, line)| line.starts_with("- ")) {
-        match promise(number, line) {
-            Some(promise) if ids.insert(promise.id.clone()) => all.push(promise),
+        match parse_promise(number, line) {
+            Some(promise) if ids.insert(promise.id.clone()) => promises.push(promise),
             Some(promise) => faults.add(PAGE, number, format!("{} occurs twice", promise.id)),
             None => faults.add(PAGE, number, "the id, the sentence or the tests are missing"),
         }
     }
-    all
+    promises
 }
 
-fn promise(line: usize, text: &str) -> Option<RuntimePromise> {
+fn parse_promise(line: usize, text: &str) -> Option<RuntimePromise> {
     let (id, rest) = text.strip_prefix("- **")?.split_once("** ")?;
-    let (words, named) = rest.strip_suffix('.')?.rsplit_once(": ")?;
-    let tests: Vec<_> = quoted(named).into_iter().map(str::to_owned).collect();
+    let (words, test_list) = rest.strip_suffix('.')?.rsplit_once(": ")?;
+    let tests: Vec<_> = quoted(test_list).into_iter().map(str::to_owned).collect();
     let (id, words) = (id.to_owned(), words.to_owned());
     (id.starts_with("R-") && !tests.is_empty()).then_some(RuntimePromise { line, id, words, tests })
 }
@@ -97,23 +98,26 @@ struct PromiseComment {
 
 /// Returns the comments, by the id of the promise and the name of the test.
 fn promise_comments(files: &[RepoFile]) -> BTreeMap<(String, String), PromiseComment> {
-    let failing = failing_functions(files);
+    let failing_functions = failing_functions(files);
     let mut comments = BTreeMap::new();
     for file in files.iter().filter(|file| file.path != "tests/tidy/promises.rs") {
         let lines: Vec<_> = file.text.lines().map(str::trim).collect();
         let mut function = String::new();
         for (index, line) in lines.iter().enumerate() {
-            if let Some(name) = function_of(line) {
+            if let Some(name) = defined_function(line) {
                 name.clone_into(&mut function);
             }
-            let Some((id, first)) = line.strip_prefix("// R-").and_then(|it| it.split_once(": "))
+            let Some((id, first_line)) =
+                line.strip_prefix("// R-").and_then(|it| it.split_once(": "))
             else {
                 continue;
             };
-            let rest = lines.iter().skip(index + 1);
-            let more: Vec<_> = rest.clone().map_while(|line| line.strip_prefix("// ")).collect();
-            let words = [&[first], more.as_slice()].concat().join(" ");
-            let is_asserted = is_asserted(rest.skip(more.len()), &failing);
+            let following_lines = lines.iter().skip(index + 1);
+            let continuation_lines: Vec<_> =
+                following_lines.clone().map_while(|line| line.strip_prefix("// ")).collect();
+            let words = [&[first_line], continuation_lines.as_slice()].concat().join(" ");
+            let is_asserted =
+                is_asserted(following_lines.skip(continuation_lines.len()), &failing_functions);
             let (path, line) = (file.path.clone(), index + 1);
             let comment = PromiseComment { path, line, words, is_asserted };
             comments.insert((format!("R-{id}"), function.clone()), comment);
@@ -122,7 +126,7 @@ fn promise_comments(files: &[RepoFile]) -> BTreeMap<(String, String), PromiseCom
     comments
 }
 
-fn function_of(line: &str) -> Option<&str> {
+fn defined_function(line: &str) -> Option<&str> {
     let (before, rest) = line.split_once("fn ")?;
     let is_head = before
         .split_whitespace()
@@ -131,7 +135,10 @@ fn function_of(line: &str) -> Option<&str> {
 }
 
 /// Returns whether the first statement of these lines can fail the test.
-fn is_asserted<'l>(lines: impl Iterator<Item = &'l &'l str>, failing: &BTreeSet<String>) -> bool {
+fn is_asserted<'l>(
+    lines: impl Iterator<Item = &'l &'l str>,
+    failing_functions: &BTreeSet<String>,
+) -> bool {
     let mut statement = String::new();
     for line in lines {
         statement.push_str(line);
@@ -140,13 +147,13 @@ fn is_asserted<'l>(lines: impl Iterator<Item = &'l &'l str>, failing: &BTreeSet<
             break;
         }
     }
-    tokens(&statement)
-        .iter()
-        .any(|token| ASSERTS.contains(&token.text.as_str()) || failing.contains(&token.text))
+    tokens(&statement).iter().any(|token| {
+        ASSERT_NAMES.contains(&token.text.as_str()) || failing_functions.contains(&token.text)
+    })
 }
 
 /// Wait functions of the test harness. They fail a test when their deadline expires.
-const WAITS: [&str; 2] = ["poll_until", "within_deadline"];
+const WAIT_FUNCTIONS: [&str; 2] = ["poll_until", "within_deadline"];
 
 /// Returns the names of the functions in test files that can fail a test: they contain an assertion or a wait, or call
 /// such a function of the same file.
@@ -154,27 +161,28 @@ fn failing_functions(files: &[RepoFile]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let is_test = |file: &&RepoFile| file.path.contains("tests") || file.path.contains("testing");
     for file in files.iter().filter(is_test) {
-        let waits = WAITS.iter().map(|word| format!("{word}("));
-        let asserts: Vec<_> = ASSERTS.iter().map(|word| format!("{word}!(")).chain(waits).collect();
-        let own = functions_with(file, &asserts);
-        let calls: Vec<_> = own.iter().map(|name| format!("{name}(")).collect();
+        let waits = WAIT_FUNCTIONS.iter().map(|word| format!("{word}("));
+        let assert_calls: Vec<_> =
+            ASSERT_NAMES.iter().map(|word| format!("{word}!(")).chain(waits).collect();
+        let functions = functions_with(file, &assert_calls);
+        let calls: Vec<_> = functions.iter().map(|name| format!("{name}(")).collect();
         names.extend(functions_with(file, &calls));
-        names.extend(own);
+        names.extend(functions);
     }
     names
 }
 
 /// Returns the functions of a file whose body contains one of these texts.
 fn functions_with(file: &RepoFile, texts: &[String]) -> BTreeSet<String> {
-    let (mut function, mut found) = (None, BTreeSet::new());
+    let (mut function, mut functions) = (None, BTreeSet::new());
     for line in file.text.lines() {
-        if let Some(name) = function_of(line.trim()) {
+        if let Some(name) = defined_function(line.trim()) {
             function = Some(name.to_owned());
         } else if texts.iter().any(|text| line.contains(text.as_str())) {
-            found.extend(function.clone());
+            functions.extend(function.clone());
         }
     }
-    found
+    functions
 }
 
 #[test]
@@ -183,8 +191,9 @@ fn a_promise_comment_without_assertion_is_reported() {
         // R-2: It holds\n    let x = 1;\n    // R-3: It holds\n    b();\n}\nfn b() {\n    assert!(true);\n}\n";
     let file = RepoFile { path: "tests/a.rs".to_owned(), text: text.to_owned() };
     let comments = promise_comments(&[file]);
-    let of = |id: &str| &comments[&(id.to_owned(), "a".to_owned())];
-    assert_eq!(of("R-1").words, "It holds always");
-    let asserted = [of("R-1"), of("R-2"), of("R-3")].map(|comment| comment.is_asserted);
-    assert_eq!(asserted, [true, false, true]);
+    let comment_of = |id: &str| &comments[&(id.to_owned(), "a".to_owned())];
+    assert_eq!(comment_of("R-1").words, "It holds always");
+    let are_asserted = [comment_of("R-1"), comment_of("R-2"), comment_of("R-3")]
+        .map(|comment| comment.is_asserted);
+    assert_eq!(are_asserted, [true, false, true]);
 }

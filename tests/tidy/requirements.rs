@@ -14,8 +14,8 @@ struct RequirementRow {
 }
 
 impl RequirementRow {
-    fn cell(&self, at: usize) -> &str {
-        self.cells.get(at).map_or("", String::as_str)
+    fn cell(&self, index: usize) -> &str {
+        self.cells.get(index).map_or("", String::as_str)
     }
 
     fn ids(&self) -> impl Iterator<Item = &str> {
@@ -32,7 +32,7 @@ impl RequirementRow {
 }
 
 /// Ids of the first two source documents and of the project card: a prefix, and the greatest number after it.
-const SERIES: &[(&str, u32)] = &[
+const ID_SERIES: &[(&str, u32)] = &[
     ("S0-", 186),
     ("S0-O-", 16),
     ("S1-CL-", 6),
@@ -43,10 +43,10 @@ const SERIES: &[(&str, u32)] = &[
 ];
 
 /// Ids whose numbers have three digits: a prefix, and the greatest number after it.
-const PADDED: &[(&str, u32)] = &[("S1-FR-", 14), ("S1-SC-", 8)];
+const PADDED_ID_SERIES: &[(&str, u32)] = &[("S1-FR-", 14), ("S1-SC-", 8)];
 
 /// Ids of user stories, which have no consecutive numbers.
-const STORIES: &[&str] = &[
+const IRREGULAR_IDS: &[&str] = &[
     "S1-US1.1", "S1-US1.2", "S1-US1.3", "S1-US1.I", "S1-US2.1", "S1-US2.2", "S1-US2.3", "S1-US3.1",
     "S1-US3.2", "S1-US-P",
 ];
@@ -55,27 +55,27 @@ const STORIES: &[&str] = &[
 const TEST_FOLDERS: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
 
 /// Files with lists of functions, one per line. A macro defines a test for each function and each store.
-const SUITES: &str = "crates/store/src/conformance";
+const CONFORMANCE_FOLDER: &str = "crates/store/src/conformance";
 
 /// Requirements without a test. Their numbers depend on the machine, so benchmarks measure them.
-const OPEN: &[&str] = &["S1-SC-002", "S1-SC-007", "S1-O-21"];
+const IDS_WITHOUT_TEST: &[&str] = &["S1-SC-002", "S1-SC-007", "S1-O-21"];
 
 /// Checks the columns of each row: the id, the requirement, the files that implement it, and the tests that verify it.
 #[test]
 fn every_requirement_has_all_columns_and_one_row() {
     let mut faults = Faults::default();
-    let mut seen = BTreeSet::new();
+    let mut seen_ids = BTreeSet::new();
     for row in rows() {
         if row.cells.len() != 4 || row.cells.iter().any(String::is_empty) {
             faults.add(PAGE, row.line, "the row does not have four cells with text");
         }
         for id in row.ids() {
-            if !seen.insert(id.to_owned()) {
+            if !seen_ids.insert(id.to_owned()) {
                 faults.add(PAGE, row.line, format!("`{id}` occurs twice"));
             }
         }
     }
-    assert!(!seen.is_empty(), "{PAGE} has no rows");
+    assert!(!seen_ids.is_empty(), "{PAGE} has no rows");
     faults.fail_if_any(
         "write | id | requirement | `file` | `test` |, with - in place of a missing test",
     );
@@ -84,16 +84,20 @@ fn every_requirement_has_all_columns_and_one_row() {
 #[test]
 fn every_id_of_the_source_documents_has_a_row() {
     let rows = rows();
-    let present: BTreeSet<_> = rows.iter().flat_map(RequirementRow::ids).collect();
-    let unpadded = SERIES
+    let present_ids: BTreeSet<_> = rows.iter().flat_map(RequirementRow::ids).collect();
+    let unpadded_ids = ID_SERIES
         .iter()
         .flat_map(|(prefix, last)| (1..=*last).map(move |number| format!("{prefix}{number}")));
-    let padded = PADDED
+    let padded_ids = PADDED_ID_SERIES
         .iter()
         .flat_map(|(prefix, last)| (1..=*last).map(move |number| format!("{prefix}{number:03}")));
-    let stories = STORIES.iter().map(|&id| id.to_owned());
+    let irregular_ids = IRREGULAR_IDS.iter().map(|&id| id.to_owned());
     let mut faults = Faults::default();
-    for id in unpadded.chain(padded).chain(stories).filter(|id| !present.contains(id.as_str())) {
+    for id in unpadded_ids
+        .chain(padded_ids)
+        .chain(irregular_ids)
+        .filter(|id| !present_ids.contains(id.as_str()))
+    {
         faults.add(PAGE, 1, format!("`{id}` has no row"));
     }
     faults.fail_if_any(
@@ -110,11 +114,11 @@ fn every_test_named_in_the_table_exists() {
         if row.is_decided_against() {
             continue; // `tests/tidy/pages.rs` checks the link, as those of all pages.
         }
-        let named = quoted(row.cell(3));
-        if named.is_empty() {
+        let test_names = quoted(row.cell(3));
+        if test_names.is_empty() {
             faults.add(PAGE, row.line, "the test is not named in backticks");
         }
-        for test in named {
+        for test in test_names {
             if !tests.contains(test.rsplit("::").next().unwrap_or_default()) {
                 faults.add(PAGE, row.line, format!("the test `{test}` does not exist"));
             }
@@ -124,15 +128,18 @@ fn every_test_named_in_the_table_exists() {
         }
     }
     faults.fail_if_any("name tests and files that exist");
-    let open: Vec<_> =
+    let ids_without_test: Vec<_> =
         rows.iter().filter(|row| row.is_open()).flat_map(RequirementRow::ids).collect();
-    assert_eq!(open, OPEN, "rows without a test: name a test, or add the ids to `OPEN`");
+    assert_eq!(
+        ids_without_test, IDS_WITHOUT_TEST,
+        "rows without a test: name a test, or add the ids to `IDS_WITHOUT_TEST`"
+    );
 }
 
 /// Checks that each crate of this list is a dependency, and that code uses it.
 #[test]
 fn every_prescribed_crate_is_in_use() {
-    let prescribed = [
+    let prescribed_crates = [
         "ractor",
         "tokio",
         "axum",
@@ -156,7 +163,7 @@ fn every_prescribed_crate_is_in_use() {
         .map(|token| token.text)
         .collect();
     let mut faults = Faults::default();
-    for name in prescribed {
+    for name in prescribed_crates {
         if !manifest.lines().any(|line| line.starts_with(&format!("{name} = "))) {
             faults.add("Cargo.toml", 1, format!("`{name}` is not a dependency"));
         }
@@ -207,7 +214,7 @@ pub(crate) fn test_names(file: &RepoFile) -> Vec<(usize, String)> {
     for (number, line) in file.lines() {
         let line = line.trim();
         let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        if file.is_in(&[SUITES]) && line.contains('_') && line.chars().all(is_name) {
+        if file.is_in(&[CONFORMANCE_FOLDER]) && line.contains('_') && line.chars().all(is_name) {
             names.push((number, line.to_owned()));
         }
         is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");

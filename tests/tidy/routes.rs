@@ -3,22 +3,22 @@
 use crate::tree::{Faults, rust_files};
 
 /// File that builds the paths of the endpoint table.
-const TABLE: &str = "src/serve/api/endpoint.rs";
+const ENDPOINT_TABLE_FILE: &str = "src/serve/api/endpoint.rs";
 /// File that defines the paths of A2A.
-const ROUTER: &str = "src/serve/router.rs";
+const ROUTER_FILE: &str = "src/serve/router.rs";
 
 #[test]
 fn every_path_outside_a2a_is_in_the_endpoint_table() {
     let mut faults = Faults::default();
     for file in rust_files(&["src/serve"]) {
-        if file.path == TABLE || file.is_test() {
+        if file.path == ENDPOINT_TABLE_FILE || file.is_test() {
             continue;
         }
         for (number, line) in file.lines() {
             let Some((_, path)) = line.split_once(".route(") else { continue };
-            let of_a2a = ["\"/agents/{agent}/", "\"/.well-known/"];
-            let is_of_a2a = of_a2a.iter().any(|start| path.starts_with(start));
-            if file.path != ROUTER || !is_of_a2a {
+            let a2a_prefixes = ["\"/agents/{agent}/", "\"/.well-known/"];
+            let is_of_a2a = a2a_prefixes.iter().any(|start| path.starts_with(start));
+            if file.path != ROUTER_FILE || !is_of_a2a {
                 faults.add(&file.path, number, "the OpenAPI document does not describe the path");
             }
         }

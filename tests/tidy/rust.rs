@@ -4,29 +4,29 @@
 pub(crate) fn code(source: &str) -> String {
     let source: Vec<char> = source.chars().collect();
     let mut code = String::new();
-    let mut at = 0;
-    while let Some(&char) = source.get(at) {
-        let before = at.checked_sub(1).and_then(|index| source.get(index)).copied();
-        let blank = blank_length(source.get(at..).unwrap_or_default(), before);
-        let blanked = source.iter().skip(at).take(blank);
-        code.extend(blanked.map(|&char| if char == '\n' { '\n' } else { ' ' }));
-        if blank == 0 {
+    let mut index = 0;
+    while let Some(&char) = source.get(index) {
+        let previous_char = index.checked_sub(1).and_then(|index| source.get(index)).copied();
+        let blank_length = blank_length(source.get(index..).unwrap_or_default(), previous_char);
+        let blank_chars = source.iter().skip(index).take(blank_length);
+        code.extend(blank_chars.map(|&char| if char == '\n' { '\n' } else { ' ' }));
+        if blank_length == 0 {
             code.push(char);
         }
-        at += blank.max(1);
+        index += blank_length.max(1);
     }
     code
 }
 
 /// Returns the length of the comment or literal at the start of `rest`, in characters; 0 if `rest` starts with code.
-fn blank_length(rest: &[char], before: Option<char>) -> usize {
-    let in_word = before.is_some_and(|char| char.is_alphanumeric() || char == '_');
+fn blank_length(rest: &[char], previous_char: Option<char>) -> usize {
+    let in_word = previous_char.is_some_and(|char| char.is_alphanumeric() || char == '_');
     match rest {
         ['/', '/', ..] => rest.iter().take_while(|&&char| char != '\n').count(),
-        ['/', '*', ..] => block_comment(rest),
-        ['"', ..] => text(rest),
-        ['r', '"' | '#', ..] if !in_word => raw_text(rest, 1),
-        ['b' | 'c', 'r', '"' | '#', ..] if !in_word => raw_text(rest, 2),
+        ['/', '*', ..] => block_comment_length(rest),
+        ['"', ..] => string_length(rest),
+        ['r', '"' | '#', ..] if !in_word => raw_string_length(rest, 1),
+        ['b' | 'c', 'r', '"' | '#', ..] if !in_word => raw_string_length(rest, 2),
         ['\'', '\\', _, after @ ..] => {
             3 + after.iter().take_while(|&&char| char != '\'').count() + 1
         }
@@ -35,42 +35,44 @@ fn blank_length(rest: &[char], before: Option<char>) -> usize {
     }
 }
 
-fn block_comment(rest: &[char]) -> usize {
-    let (mut depth, mut at) = (0_usize, 0);
-    while at < rest.len() {
-        match rest.get(at..).unwrap_or_default() {
-            ['/', '*', ..] => (depth, at) = (depth + 1, at + 2),
-            ['*', '/', ..] if depth == 1 => return at + 2,
-            ['*', '/', ..] => (depth, at) = (depth - 1, at + 2),
-            _ => at += 1,
+fn block_comment_length(rest: &[char]) -> usize {
+    let (mut depth, mut index) = (0_usize, 0);
+    while index < rest.len() {
+        match rest.get(index..).unwrap_or_default() {
+            ['/', '*', ..] => (depth, index) = (depth + 1, index + 2),
+            ['*', '/', ..] if depth == 1 => return index + 2,
+            ['*', '/', ..] => (depth, index) = (depth - 1, index + 2),
+            _ => index += 1,
         }
     }
-    at
+    index
 }
 
-fn text(rest: &[char]) -> usize {
-    let mut at = 1;
+fn string_length(rest: &[char]) -> usize {
+    let mut index = 1;
     loop {
-        match rest.get(at) {
-            Some('"') => return at + 1,
-            Some('\\') => at += 2,
-            Some(_) => at += 1,
+        match rest.get(index) {
+            Some('"') => return index + 1,
+            Some('\\') => index += 2,
+            Some(_) => index += 1,
             None => return rest.len(),
         }
     }
 }
 
-fn raw_text(rest: &[char], prefix: usize) -> usize {
+fn raw_string_length(rest: &[char], prefix: usize) -> usize {
     let hashes = rest.iter().skip(prefix).take_while(|&&char| char == '#').count();
     if rest.get(prefix + hashes) != Some(&'"') {
         return 0; // A raw identifier.
     }
     let start = prefix + hashes + 1;
-    let ends = |window: &[char]| {
+    let is_end = |window: &[char]| {
         window.first() == Some(&'"') && window.iter().skip(1).all(|&char| char == '#')
     };
     let body = rest.get(start..).unwrap_or_default();
-    body.windows(hashes + 1).position(ends).map_or(rest.len(), |length| start + length + hashes + 1)
+    body.windows(hashes + 1)
+        .position(is_end)
+        .map_or(rest.len(), |length| start + length + hashes + 1)
 }
 
 /// Word, `::`, or any other single character of code.
@@ -92,18 +94,18 @@ impl RustToken {
 pub(crate) fn tokens(source: &str) -> Vec<RustToken> {
     let mut tokens: Vec<RustToken> = Vec::new();
     for (index, line) in code(source).lines().enumerate() {
-        let mut open = false; // The next character can extend the last token.
+        let mut can_extend = false; // The next character can extend the last token.
         for char in line.chars() {
             let is_word_char = char.is_alphanumeric() || char == '_';
-            let joins = tokens.last().is_some_and(|last| {
-                open && (is_word_char && last.text != ":" || char == ':' && last.text == ":")
+            let extends_last = tokens.last().is_some_and(|last| {
+                can_extend && (is_word_char && last.text != ":" || char == ':' && last.text == ":")
             });
             match tokens.last_mut() {
-                Some(last) if joins => last.text.push(char),
+                Some(last) if extends_last => last.text.push(char),
                 _ if char.is_whitespace() => {}
                 _ => tokens.push(RustToken { line: index + 1, text: char.to_string() }),
             }
-            open = is_word_char || char == ':' && !joins;
+            can_extend = is_word_char || char == ':' && !extends_last;
         }
     }
     tokens
@@ -125,7 +127,7 @@ impl CodePath {
     }
 
     /// Returns the names, separated by `::`.
-    pub(crate) fn show(&self) -> String {
+    pub(crate) fn joined(&self) -> String {
         self.names.join("::")
     }
 }
@@ -134,55 +136,56 @@ impl CodePath {
 pub(crate) fn paths(source: &str) -> Vec<CodePath> {
     let tokens = tokens(source);
     let mut paths = Vec::new();
-    let mut at = 0;
-    while let Some(token) = tokens.get(at) {
-        at = if token.is_word() { branch(&tokens, at, &[], &mut paths) } else { at + 1 };
+    let mut index = 0;
+    while let Some(token) = tokens.get(index) {
+        index =
+            if token.is_word() { parse_branch(&tokens, index, &[], &mut paths) } else { index + 1 };
     }
     paths
 }
 
 /// Adds the paths of one branch of a `use` tree; returns the index of the token after the branch.
-fn branch(
+fn parse_branch(
     tokens: &[RustToken],
-    mut at: usize,
+    mut index: usize,
     prefix: &[String],
     paths: &mut Vec<CodePath>,
 ) -> usize {
-    let word = |at: usize| tokens.get(at).map_or("", |token| token.text.as_str());
-    let line = tokens.get(at).map_or(0, |token| token.line);
+    let word = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
+    let line = tokens.get(index).map_or(0, |token| token.line);
     let mut names = prefix.to_vec();
     loop {
-        if word(at) == "{" {
-            return group(tokens, at + 1, &names, paths);
+        if word(index) == "{" {
+            return parse_group(tokens, index + 1, &names, paths);
         }
-        let is_name = tokens.get(at).is_some_and(RustToken::is_word) || word(at) == "*";
-        if is_name && (word(at) != "self" || names.is_empty()) {
-            names.push(word(at).to_owned());
+        let is_name = tokens.get(index).is_some_and(RustToken::is_word) || word(index) == "*";
+        if is_name && (word(index) != "self" || names.is_empty()) {
+            names.push(word(index).to_owned());
         }
-        if !is_name || word(at + 1) != "::" {
+        if !is_name || word(index + 1) != "::" {
             paths.push(CodePath { line, names });
-            return if is_name { at + 1 } else { at };
+            return if is_name { index + 1 } else { index };
         }
-        at += 2;
+        index += 2;
     }
 }
 
-fn group(
+fn parse_group(
     tokens: &[RustToken],
-    mut at: usize,
+    mut index: usize,
     prefix: &[String],
     paths: &mut Vec<CodePath>,
 ) -> usize {
-    while let Some(token) = tokens.get(at) {
+    while let Some(token) = tokens.get(index) {
         match token.text.as_str() {
-            "}" => return at + 1,
-            "as" => at += 2,
-            "{" | "*" => at = branch(tokens, at, prefix, paths),
-            _ if token.is_word() => at = branch(tokens, at, prefix, paths),
-            _ => at += 1,
+            "}" => return index + 1,
+            "as" => index += 2,
+            "{" | "*" => index = parse_branch(tokens, index, prefix, paths),
+            _ if token.is_word() => index = parse_branch(tokens, index, prefix, paths),
+            _ => index += 1,
         }
     }
-    at
+    index
 }
 
 /// Returns the words of a name in lower case: `XActorMsg` and `x_actor_msg` have the same three.
@@ -215,7 +218,7 @@ fn comments_and_literals_are_not_code() {
 #[test]
 fn use_groups_are_expanded() {
     let source = "use a::{self, b::{c as x, d::*}, e};\nlet f = g::h::<i>(j);";
-    let paths: Vec<_> = paths(source).iter().map(CodePath::show).collect();
+    let paths: Vec<_> = paths(source).iter().map(CodePath::joined).collect();
     for expected in ["a", "a::b::c", "a::b::d::*", "a::e", "g::h", "i", "j"] {
         assert!(paths.iter().any(|path| path == expected), "{expected} is not among {paths:?}");
     }

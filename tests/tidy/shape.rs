@@ -63,13 +63,13 @@ fn a_test_that_sleeps_gives_the_reason() {
             continue;
         }
         let code = code(&file.text);
-        let mut above = "";
+        let mut previous_line = "";
         for ((number, line), code) in file.lines().zip(code.lines()) {
-            let explained = above.trim_start().starts_with("//") || line.contains("//");
+            let explained = previous_line.trim_start().starts_with("//") || line.contains("//");
             if code.contains("sleep(") && !explained {
                 faults.add(&file.path, number, "sleeps without a comment");
             }
-            above = line;
+            previous_line = line;
         }
     }
     faults.fail_if_any("wait for the condition itself, or explain in a comment why time must pass");

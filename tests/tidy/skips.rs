@@ -7,14 +7,14 @@ const LAST_TEST_PACKAGE: &str = "untested";
 
 #[test]
 fn no_test_prints_a_skip_without_recording_it() {
-    let words = ["NOT TESTED", "SKIPPED"];
+    let skip_marks = ["NOT TESTED", "SKIPPED"];
     let mut faults = Faults::default();
     for file in rust_files(&["tests/", "src/", "actors/", "crates/"]) {
         if file.path == "tests/tidy/skips.rs" {
             continue;
         }
         for (number, line) in file.lines() {
-            if words.iter().any(|word| line.contains(word)) {
+            if skip_marks.iter().any(|word| line.contains(word)) {
                 faults.add(&file.path, number, "prints a skip without a record");
             }
         }
@@ -65,11 +65,11 @@ fn doc_comments_contain_no_documentation_tests() {
         for (number, line) in file.lines() {
             let text = line.trim_start();
             let comment = text.strip_prefix("//!").or_else(|| text.strip_prefix("///"));
-            let Some(kind) = comment.and_then(|text| text.trim().strip_prefix("```")) else {
+            let Some(language) = comment.and_then(|text| text.trim().strip_prefix("```")) else {
                 continue;
             };
             is_open = !is_open;
-            if is_open && matches!(kind, "" | "rust" | "no_run" | "should_panic") {
+            if is_open && matches!(language, "" | "rust" | "no_run" | "should_panic") {
                 faults.add(&file.path, number, "Cargo does not run this documentation test");
             }
         }

@@ -33,12 +33,12 @@ fn every_page_is_in_the_table_of_contents_once() {
 #[test]
 fn mdbook_builds_the_documentation() {
     let folder = tempfile::tempdir().unwrap();
-    let built = Command::new("mdbook")
+    let result = Command::new("mdbook")
         .args(["build", "--dest-dir"])
         .arg(folder.path())
         .current_dir(root())
         .output();
-    let Ok(output) = built else {
+    let Ok(output) = result else {
         skip_without("mdbook");
         return;
     };

@@ -3,7 +3,7 @@
 use crate::tree::{Faults, files};
 
 /// Crates that need more than Rust and a C compiler, or duplicate a crate in use.
-const BANNED: &[&str] = &[
+const BANNED_CRATES: &[&str] = &[
     "aws-lc-rs",
     "aws-lc-sys",
     "bindgen",
@@ -22,7 +22,7 @@ fn no_banned_crate_is_in_the_lock_file() {
     assert!(lock.is_some(), "Cargo.lock is not tracked");
     for (number, line) in lock.into_iter().flat_map(|file| file.lines()) {
         let name = line.strip_prefix("name = \"").and_then(|rest| rest.strip_suffix('"'));
-        if let Some(name) = name.filter(|name| BANNED.contains(name)) {
+        if let Some(name) = name.filter(|name| BANNED_CRATES.contains(name)) {
             faults.add("Cargo.lock", number, format!("`{name}`"));
         }
     }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Folders without source files. Used only if git is not available.
-const EXCLUDED: &[&str] = &[".git", "target", "data"];
+const EXCLUDED_FOLDERS: &[&str] = &[".git", "target", "data"];
 
 /// Generated code. The tests in `tests/proto` compare it with its source.
-const GENERATED: &str = "crates/a2a/src/grpc/proto/";
+const GENERATED_FOLDER: &str = "crates/a2a/src/grpc/proto/";
 
 /// Text file of the repository.
 pub(crate) struct RepoFile {
@@ -43,7 +43,7 @@ pub(crate) fn root() -> PathBuf {
 
 /// Returns every text file that git tracks or does not ignore, sorted by path.
 pub(crate) fn files() -> Vec<RepoFile> {
-    let mut paths = git_files().unwrap_or_else(|| walk(&root()));
+    let mut paths = git_files().unwrap_or_else(|| walk_files(&root()));
     paths.sort();
     let read = |path: String| {
         let text = fs::read_to_string(root().join(&path)).ok()?;
@@ -55,28 +55,28 @@ pub(crate) fn files() -> Vec<RepoFile> {
 /// Returns the Rust files in these folders, without generated code.
 pub(crate) fn rust_files(folders: &[&str]) -> Vec<RepoFile> {
     let is_selected = |file: &RepoFile| {
-        file.path.ends_with(".rs") && file.is_in(folders) && !file.is_in(&[GENERATED])
+        file.path.ends_with(".rs") && file.is_in(folders) && !file.is_in(&[GENERATED_FOLDER])
     };
     files().into_iter().filter(is_selected).collect()
 }
 
 fn git_files() -> Option<Vec<String>> {
-    let listing = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
-    let output = Command::new("git").args(listing).current_dir(root()).output().ok()?;
+    let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+    let output = Command::new("git").args(arguments).current_dir(root()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     let paths: Vec<_> = text.split_terminator('\0').map(str::to_owned).collect();
     (output.status.success() && !paths.is_empty()).then_some(paths)
 }
 
-fn walk(folder: &Path) -> Vec<String> {
+fn walk_files(folder: &Path) -> Vec<String> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let name = entry.file_name();
         if path.is_file() {
             paths.extend(path.strip_prefix(root()).ok().and_then(Path::to_str).map(str::to_owned));
-        } else if !EXCLUDED.iter().any(|excluded| name == *excluded) {
-            paths.extend(walk(&path));
+        } else if !EXCLUDED_FOLDERS.iter().any(|excluded| name == *excluded) {
+            paths.extend(walk_files(&path));
         }
     }
     paths
@@ -94,11 +94,11 @@ impl Faults {
 
     /// Fails the test with the complete list and the remedy, if there are faults.
     pub(crate) fn fail_if_any(self, remedy: &str) {
-        let mut list = String::new();
+        let mut fault_list = String::new();
         for fault in &self.0 {
-            _ = writeln!(list, "  {fault}");
+            _ = writeln!(fault_list, "  {fault}");
         }
-        assert!(self.0.is_empty(), "{} fault(s):\n{list}Remedy: {remedy}", self.0.len());
+        assert!(self.0.is_empty(), "{} fault(s):\n{fault_list}Remedy: {remedy}", self.0.len());
     }
 }
 
@@ -109,6 +109,6 @@ fn the_files_of_the_repository_are_found() {
     for known in ["Cargo.toml", "src/lib.rs", "actors/src/model/code.rs", "tests/tidy.rs"] {
         assert!(paths.iter().any(|path| path == known), "{known} is not among {paths:?}");
     }
-    let paths = walk(&root());
+    let paths = walk_files(&root());
     assert!(paths.iter().any(|path| path == "src/lib.rs"), "the walk misses src/lib.rs");
 }

@@ -66,23 +66,26 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 /// Refused word of a name, with its replacements.
 fn banned_word(name: &str) -> Option<(String, &'static str)> {
     let is_in = |list: &str, word: &str| list.split(' ').any(|banned| banned == word);
-    let alone = BANNED_ALONE.iter().find(|(list, _)| is_in(list, name));
-    let word = |word: String| {
+    let banned_name = BANNED_ALONE.iter().find(|(list, _)| is_in(list, name));
+    let find_banned = |word: String| {
         let entry = BANNED.iter().find(|(list, _)| is_in(list, &word))?;
         Some((word, entry.1))
     };
-    alone
-        .map(|(_, instead)| (name.to_owned(), *instead))
-        .or_else(|| words(name).into_iter().find_map(word))
+    banned_name
+        .map(|(_, replacements)| (name.to_owned(), *replacements))
+        .or_else(|| words(name).into_iter().find_map(find_banned))
 }
 
 /// Returns the names of a source with their lines. A name after `.` or `::` is defined elsewhere.
-fn names(source: &str) -> Vec<(usize, String)> {
+fn defined_names(source: &str) -> Vec<(usize, String)> {
     let tokens = tokens(source);
-    let before = |index: usize| index.checked_sub(1).and_then(|at| tokens.get(at));
-    let is_use =
+    let previous_token =
+        |index: usize| index.checked_sub(1).and_then(|previous_index| tokens.get(previous_index));
+    let is_reference =
         |token: Option<&RustToken>| token.is_some_and(|it| matches!(&*it.text, "." | "::"));
-    let is_name = |(index, token): &(usize, &RustToken)| token.is_word() && !is_use(before(*index));
+    let is_name = |(index, token): &(usize, &RustToken)| {
+        token.is_word() && !is_reference(previous_token(*index))
+    };
     let names = tokens.iter().enumerate().filter(is_name);
     names.map(|(_, token)| (token.line, token.text.clone())).collect()
 }
@@ -97,10 +100,14 @@ fn every_name_has_the_words_of_its_field() {
     for file in rust_files(EVERYWHERE) {
         // Names of tests are sentences.
         let tests: BTreeSet<_> = test_names(&file).into_iter().map(|(_, name)| name).collect();
-        for (line, name) in names(&file.text) {
-            let Some((word, instead)) = banned_word(&name) else { continue };
+        for (line, name) in defined_names(&file.text) {
+            let Some((word, replacements)) = banned_word(&name) else { continue };
             if !tests.contains(&name) && !is_exception(&file, &name) {
-                faults.add(&file.path, line, format!("`{name}`: instead of `{word}`: {instead}"));
+                faults.add(
+                    &file.path,
+                    line,
+                    format!("`{name}`: instead of `{word}`: {replacements}"),
+                );
             }
         }
     }
@@ -115,8 +122,8 @@ fn every_file_name_has_the_words_of_its_field() {
             let name = Path::new(part).file_stem()?.to_str()?.to_owned();
             banned_word(&name)
         };
-        for (word, instead) in Path::new(&file.path).iter().filter_map(stem) {
-            faults.add(&file.path, 1, format!("instead of `{word}`: {instead}"));
+        for (word, replacements) in Path::new(&file.path).iter().filter_map(stem) {
+            faults.add(&file.path, 1, format!("instead of `{word}`: {replacements}"));
         }
     }
     faults.fail_if_any("name the file after its responsibility, with a term of docs/glossary.md");
@@ -127,7 +134,8 @@ fn every_exception_is_in_use() {
     let files = rust_files(EVERYWHERE);
     for (name, part) in EXCEPTIONS {
         let mut inside = files.iter().filter(|file| file.is_in(&[part]));
-        let is_used = inside.any(|file| names(&file.text).iter().any(|(_, found)| found == name));
+        let is_used =
+            inside.any(|file| defined_names(&file.text).iter().any(|(_, found)| found == name));
         assert!(is_used, "`{name}` does not occur in {part} any more: remove the exception");
         assert!(banned_word(name).is_some(), "`{name}` needs no exception");
     }
@@ -137,7 +145,7 @@ fn every_exception_is_in_use() {
 fn refused_words_are_found_in_names_only() {
     let source =
         "fn told_after(why: u8) { let shown = x.told(); } // heard\nstruct AskedFor; \"said\"";
-    let found: Vec<_> = names(source)
+    let found: Vec<_> = defined_names(source)
         .into_iter()
         .filter_map(|(line, name)| Some((line, banned_word(&name)?.0)))
         .collect();

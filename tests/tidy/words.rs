@@ -3,10 +3,10 @@
 use crate::tree::{Faults, files};
 
 /// Page with the ids of the source documents.
-const REQUIREMENTS: &str = "docs/requirements.md";
+const REQUIREMENTS_PAGE: &str = "docs/requirements.md";
 
 /// Forbidden texts and their meanings. `concat!` splits each one, so that this file follows its own rule.
-const TEXTS: &[(&str, &str)] = &[
+const FORBIDDEN_TEXTS: &[(&str, &str)] = &[
     (concat!("/wo", "rk/"), "a path of one machine"),
     (concat!("/ro", "ot/"), "a path of one machine"),
     (concat!("..", "/shared"), "a file outside of the repository"),
@@ -19,7 +19,7 @@ const TEXTS: &[(&str, &str)] = &[
 ];
 
 /// Words that mark unfinished work.
-const UNFINISHED: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
+const UNFINISHED_MARKS: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 
 /// Prefixes of the ids of the source documents. A digit follows each.
 const ID_PREFIXES: &[&str] = &[
@@ -32,7 +32,7 @@ fn no_file_names_a_machine_path_or_a_registry() {
     let mut faults = Faults::default();
     for file in files() {
         for (number, line) in file.lines() {
-            for (text, description) in TEXTS {
+            for (text, description) in FORBIDDEN_TEXTS {
                 if has_text(line, text) {
                     faults.add(&file.path, number, format!("`{text}`: {description}"));
                 }
@@ -50,16 +50,16 @@ fn no_file_names_a_machine_path_or_a_registry() {
 /// Returns whether the line contains the text, except as a complete string literal: the program compares paths with
 /// such prefixes.
 fn has_text(line: &str, text: &str) -> bool {
-    line.match_indices(text).any(|(at, _)| {
-        let (before, after) = line.split_at(at);
+    line.match_indices(text).any(|(index, _)| {
+        let (before, after) = line.split_at(index);
         let rest = after.strip_prefix(text).unwrap_or_default();
         !(before.ends_with('"') && rest.starts_with('"'))
     })
 }
 
 fn names_a_home_folder(line: &str) -> bool {
-    let mut after = line.split(concat!("/ho", "me/")).skip(1);
-    after.any(|rest| rest.starts_with(|first: char| first.is_ascii_alphanumeric()))
+    let mut user_names = line.split(concat!("/ho", "me/")).skip(1);
+    user_names.any(|rest| rest.starts_with(|first: char| first.is_ascii_alphanumeric()))
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn no_file_is_marked_as_unfinished() {
     for file in files() {
         for (number, line) in file.lines() {
             let mut words = line.split(|char: char| !char.is_alphanumeric() && char != '_');
-            if let Some(word) = words.find(|word| UNFINISHED.contains(word)) {
+            if let Some(word) = words.find(|word| UNFINISHED_MARKS.contains(word)) {
                 faults.add(&file.path, number, format!("`{word}`"));
             }
         }
@@ -81,7 +81,7 @@ fn ids_of_the_source_documents_are_on_one_page_only() {
     let mut faults = Faults::default();
     for file in files() {
         // The test of the requirements table lists all ids.
-        if file.path == REQUIREMENTS || file.path == "tests/tidy/requirements.rs" {
+        if file.path == REQUIREMENTS_PAGE || file.path == "tests/tidy/requirements.rs" {
             continue;
         }
         for (number, line) in file.lines() {
@@ -95,11 +95,12 @@ fn ids_of_the_source_documents_are_on_one_page_only() {
 
 /// Returns whether a word of the line begins with `start` and a digit.
 fn has_id(line: &str, start: &str) -> bool {
-    line.match_indices(start).any(|(at, _)| {
-        let (before, after) = line.split_at(at);
-        let begins = !before.ends_with(|char: char| char.is_alphanumeric() || "-_".contains(char));
+    line.match_indices(start).any(|(index, _)| {
+        let (before, after) = line.split_at(index);
+        let is_word_start =
+            !before.ends_with(|char: char| char.is_alphanumeric() || "-_".contains(char));
         let rest = after.strip_prefix(start).unwrap_or_default();
-        begins && rest.starts_with(|char: char| char.is_ascii_digit())
+        is_word_start && rest.starts_with(|char: char| char.is_ascii_digit())
     })
 }
 

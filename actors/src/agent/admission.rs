@@ -21,7 +21,7 @@ use super::{AgentArgs, Submission};
 use crate::decide::access::override_policy;
 use crate::decide::admission::{AdmissionEffect, AdmissionEvent};
 use crate::decide::execution::ExecutionEvent;
-use crate::execution::Resumption;
+use crate::execution::StartingPoint;
 use crate::model::agent::quota::Deferral;
 use crate::model::code::Code;
 use crate::model::execution::State;
@@ -31,7 +31,7 @@ use crate::model::execution::request::Request;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::observation::status::{QueuedStatus, SlotStatistics};
-use crate::services::credential_breakers::credential;
+use crate::services::credential_breakers::credential_name;
 
 pub(super) use self::duplicates::{RecordDecision, decide};
 pub(crate) use self::duplicates::{message_reused, no_open_question};
@@ -48,7 +48,7 @@ impl RequestAdmission {
     pub(super) fn new(args: &AgentArgs) -> Self {
         Self {
             queue: RequestQueue::new(args.spec.limits.capacity),
-            gate: CredentialGate::new(credential(&args.services.keyring, &args.spec)),
+            gate: CredentialGate::new(credential_name(&args.services.keyring, &args.spec)),
             counters: SlotCounters::default(),
         }
     }
@@ -67,19 +67,19 @@ impl RequestAdmission {
     pub(super) fn check(
         &self,
         request: &Request,
-        continues: Option<&Record>,
+        continued_record: Option<&Record>,
         lifecycle: &Lifecycle,
         args: &AgentArgs,
     ) -> Result<(), Failure> {
         let spec = &args.spec;
         // An answer to a question of a running conversation is accepted also by a disabled agent.
-        if !spec.enabled && continues.is_none() {
+        if !spec.enabled && continued_record.is_none() {
             let message = format!("agent `{}` is disabled", spec.id);
             return Err(Failure::new(Code::AgentDisabled, message));
         }
         lifecycle.check(&spec.id)?;
         args.check(request)?;
-        match continues {
+        match continued_record {
             Some(record) if self.queue.contains(record.id) => Err(no_open_question()),
             Some(_) => Ok(()),
             // An answer is not refused under pressure, because its execution was accepted before.
@@ -95,12 +95,12 @@ impl RequestAdmission {
 
     /// Adds a checked request. The event that orders it follows.
     pub(super) fn insert(&mut self, submission: Submission, args: &AgentArgs) -> AdmissionEvent {
-        let Submission { request, continues, span, reply } = submission;
-        let id = continues.as_ref().map_or_else(ExecutionId::fresh, |record| record.id);
-        let from = continues
-            .map_or_else(Resumption::fresh, |record| Resumption::waiting_for_input(&record));
-        let (since, due) = (args.services.clock.now(), args.queue_due(Duration::ZERO));
-        let entry = QueuedRequest::new(Arc::new(request), from, since, due);
+        let Submission { request, continued_record, span, reply } = submission;
+        let id = continued_record.as_ref().map_or_else(ExecutionId::fresh, |record| record.id);
+        let starting_point = continued_record
+            .map_or_else(StartingPoint::fresh, |record| StartingPoint::waiting_for_input(&record));
+        let (since, deadline) = (args.services.clock.now(), args.queue_deadline(Duration::ZERO));
+        let entry = QueuedRequest::new(Arc::new(request), starting_point, since, deadline);
         self.queue.insert(id, QueuedRequest { reply: Some(reply), span, ..entry });
         AdmissionEvent::Arrived(id)
     }
@@ -112,12 +112,12 @@ impl RequestAdmission {
         request: Arc<Request>,
         args: &AgentArgs,
     ) -> AdmissionEvent {
-        let (since, from) = match record.state {
-            State::Waiting => (record.changed_at, Resumption::waiting_for_input(record)),
-            _ => (record.accepted_at, Resumption::fresh()),
+        let (since, starting_point) = match record.state {
+            State::Waiting => (record.changed_at, StartingPoint::waiting_for_input(record)),
+            _ => (record.accepted_at, StartingPoint::fresh()),
         };
-        let due = self.gate.queue_due(args, since);
-        self.queue.insert(record.id, QueuedRequest::new(request, from, since, due));
+        let deadline = self.gate.queue_deadline(args, since);
+        self.queue.insert(record.id, QueuedRequest::new(request, starting_point, since, deadline));
         AdmissionEvent::Recovered(record.id)
     }
 
@@ -142,7 +142,7 @@ impl RequestAdmission {
             }
             AdmissionEffect::Refuse(id) => {
                 self.counters.record_rejection();
-                self.queue.reject(id, args.queue_full());
+                self.queue.reject(id, args.queue_full_failure());
             }
             AdmissionEffect::Run(_) | AdmissionEffect::Join(..) => {} // The actor connects other parts.
         }
@@ -156,8 +156,8 @@ impl RequestAdmission {
             spec: Arc::clone(&args.spec),
             id,
             request: Arc::clone(&entry.request),
-            from: entry.from.clone(),
-            at: entry.since,
+            starting_point: entry.starting_point.clone(),
+            received_at: entry.since,
         };
         // A write that has started is completed even if this actor stops.
         tasks.spawn_detached(recording.run());
@@ -172,7 +172,7 @@ impl RequestAdmission {
         match decision {
             RecordDecision::Admit => AdmissionEvent::Recorded(id),
             RecordDecision::TakeResult(source) => {
-                self.queue.take_result(id, *source);
+                self.queue.set_result_source(id, *source);
                 AdmissionEvent::Recorded(id)
             }
             RecordDecision::Follow(_) => AdmissionEvent::Coalesced(id),
@@ -210,20 +210,22 @@ impl RequestAdmission {
         let queue_timeout = args.spec.limits.capacity.queue_timeout;
         self.counters.record_start(&entry, queue_timeout, self.queue.used_slots());
         // Checked again at the start: the budget may have been used up while the request waited.
-        let first = match (args.within_budget(), entry.from.state) {
+        let first_event = match (args.check_budget(), entry.starting_point.state) {
             (Err(failure), _) => ExecutionEvent::Denied { failure },
             (Ok(()), State::Waiting) => ExecutionEvent::Answered,
-            (Ok(()), State::Failed) => ExecutionEvent::RetryDue { at: entry.from.attempt_id },
+            (Ok(()), State::Failed) => {
+                ExecutionEvent::RetryDue { attempt_id: entry.starting_point.attempt_id }
+            }
             (Ok(()), _) => ExecutionEvent::Begin,
         };
-        Some(ExecutionStart { id, entry, definition: args.definition(), first })
+        Some(ExecutionStart { id, entry, definition: args.definition(), first_event })
     }
 
     /// Returns the event that lets the next execution probe the credential, if a probe is permitted.
-    pub(super) fn probe(&mut self, args: &AgentArgs) -> Option<AdmissionEvent> {
-        let id = self.queue.next()?;
-        let probe = self.gate.probe(args, id)?;
-        self.queue.hand_probe(id, probe).then_some(AdmissionEvent::ProbeRequested(id))
+    pub(super) fn request_probe(&mut self, args: &AgentArgs) -> Option<AdmissionEvent> {
+        let id = self.queue.next_to_start()?;
+        let probe = self.gate.request_probe(args, id)?;
+        self.queue.assign_probe(id, probe).then_some(AdmissionEvent::ProbeRequested(id))
     }
 
     /// Notifies the entries after a change of the queue.
@@ -243,34 +245,39 @@ impl RequestAdmission {
         deferral: Deferral,
         args: &AgentArgs,
     ) -> bool {
-        let (due, now) = (args.queue_due(Duration::ZERO), args.services.clock.now());
-        self.queue.end_deferral(id, deferral, now, due)
+        let (deadline, now) = (args.queue_deadline(Duration::ZERO), args.services.clock.now());
+        self.queue.end_deferral(id, deferral, now, deadline)
     }
 
     /// Applies the present state of the credential. The time of an exhausted quota does not count as a wait.
     pub(super) fn refresh_credential(&mut self, args: &AgentArgs) -> GateChange {
         let now = Instant::now();
         let change = self.gate.refresh(args, now);
-        if let GateChange::Unblocked { suspended_since: Some(since) } = change {
+        if let GateChange::Unblocked { suspended_since: Some(exhausted_since) } = change {
             let queue_timeout = args.spec.limits.capacity.queue_timeout;
-            let longest = args.spec.quota.deferral.max;
-            self.queue.extend_timeouts(TimeoutExtension { since, now, queue_timeout, longest });
+            let max_extension = args.spec.quota.deferral.max_wait;
+            self.queue.extend_timeouts(TimeoutExtension {
+                exhausted_since,
+                now,
+                queue_timeout,
+                max_extension,
+            });
         }
         change
     }
 
-    /// Applies a new definition: the credential and the queue timeout, which was `before`. Returns the event
+    /// Applies a new definition: the credential and the queue timeout, which was `previous_timeout`. Returns the event
     /// that applies the new size of the queue.
     pub(super) fn reconfigure(
         &mut self,
         previous_timeout: Duration,
         args: &AgentArgs,
     ) -> AdmissionEvent {
-        self.gate.replace_credential(credential(&args.services.keyring, &args.spec));
+        self.gate.replace_credential(credential_name(&args.services.keyring, &args.spec));
         let capacity = args.spec.limits.capacity;
         self.queue.change_timeout(previous_timeout, capacity.queue_timeout);
-        let (running, depth) = (capacity.running.map(Into::into), capacity.waiting);
-        AdmissionEvent::Resized { capacity: running, depth }
+        let max_running = capacity.max_running.map(Into::into);
+        AdmissionEvent::Resized { max_running, max_waiting: capacity.max_waiting }
     }
 
     /// Starts the timer of the queue timeout, unless it runs.
@@ -285,7 +292,7 @@ impl RequestAdmission {
     }
 
     /// Returns the entries whose timeout has expired. The timer has ended.
-    pub(super) fn expired(&mut self, args: &AgentArgs) -> Vec<ExecutionId> {
+    pub(super) fn collect_expired(&mut self, args: &AgentArgs) -> Vec<ExecutionId> {
         self.queue.forget_timer();
         self.queue.expired(self.gate.extra_time(args))
     }
@@ -306,7 +313,7 @@ impl AgentArgs {
     /// Checks a request against the limits of the agent's definition.
     fn check(&self, request: &Request) -> Result<(), Failure> {
         let (size, limit) = (request.input.size(), self.spec.limits.sizes.input);
-        if let Some(failure) = self.spec.unavailable() {
+        if let Some(failure) = self.spec.unavailable_failure() {
             return Err(failure);
         }
         if size > limit {
@@ -314,14 +321,14 @@ impl AgentArgs {
             let message = format!("the input has {size} bytes, agent `{agent}` takes {limit}");
             return Err(Failure::new(Code::InputTooLarge, message));
         }
-        let redactor = self.services.redactor.now();
+        let redactor = self.services.redactor.current();
         override_policy::check(&self.spec.override_policy, &request.overrides(), &redactor)?;
-        self.within_budget()
+        self.check_budget()
     }
 
     /// Returns the rejection because of a full queue.
-    fn queue_full(&self) -> Failure {
-        let (agent, depth) = (&self.spec.id, self.spec.limits.capacity.waiting);
+    fn queue_full_failure(&self) -> Failure {
+        let (agent, depth) = (&self.spec.id, self.spec.limits.capacity.max_waiting);
         let message = format!("queue of agent `{agent}` is full ({depth} waiting)");
         Failure::new(Code::QueueFull, message)
     }

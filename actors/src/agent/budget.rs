@@ -14,13 +14,13 @@ pub(super) async fn load(args: &AgentArgs) -> Result<(), LedgerError> {
         let spent = services.ledger.spent(&spec.id, day).await?;
         services.budget_usages.load(&spec.id, day, spent);
     }
-    services.report_spent(spec);
+    services.report_budget_usage(spec);
     Ok(())
 }
 
 impl AgentArgs {
     /// Checks whether further work may start today.
-    pub(super) fn within_budget(&self) -> Result<(), Failure> {
+    pub(super) fn check_budget(&self) -> Result<(), Failure> {
         let spec = &self.spec;
         if spec.budget.day.is_empty() {
             return Ok(());
@@ -29,7 +29,7 @@ impl AgentArgs {
     }
 
     /// Returns the budget status, if the agent has a budget or has used anything.
-    pub(super) fn budget(&self) -> Option<BudgetStatus> {
+    pub(super) fn budget_status(&self) -> Option<BudgetStatus> {
         let (budget, spent) = (&self.spec.budget, self.spent());
         let is_shown = !budget.day.is_empty() || !spent.is_zero();
         is_shown.then(|| status(budget, spent, self.services.clock.now()))

@@ -34,17 +34,17 @@ impl Coalescer {
         id: ExecutionId,
         source: ExecutionId,
         is_active: bool,
-        mut outcome: OutcomeReader<'_>,
+        mut outcome_reader: OutcomeReader<'_>,
     ) {
         if self.decide(id, source, is_active) == FollowDecision::ReadOutcome {
-            outcome.report(id, source);
+            outcome_reader.report(id, source);
         }
     }
 
     /// Releases the executions that wait for an execution which has ended or stopped for a question.
-    pub(super) fn release(&mut self, source: ExecutionId, mut outcome: OutcomeReader<'_>) {
+    pub(super) fn release(&mut self, source: ExecutionId, mut outcome_reader: OutcomeReader<'_>) {
         for id in self.take_followers(source) {
-            outcome.report(id, source);
+            outcome_reader.report(id, source);
         }
     }
 
@@ -76,13 +76,13 @@ impl OutcomeReader<'_> {
         // The ledger decides, and not the progress of the other execution: it may have ended before this actor
         // started.
         let ledger = Arc::clone(&self.args.services.ledger);
-        let outcome = async move {
+        let message = async move {
             AgentMsg::CoalescedReleased(
                 id,
                 has_reusable_result(&ledger, source).await.then_some(source),
             )
         };
-        self.tasks.report(outcome);
+        self.tasks.report(message);
     }
 }
 

@@ -64,19 +64,19 @@ impl CredentialGate {
 
     /// Applies the present state of the credential.
     pub(super) fn refresh(&mut self, args: &AgentArgs, now: Instant) -> GateChange {
-        let known = args.services.breakers.get(&self.credential);
-        self.update(known.filter(|_| args.spec.quota.breaker), now)
+        let circuit = args.services.breakers.get(&self.credential);
+        self.update(circuit.filter(|_| args.spec.quota.has_breaker), now)
     }
 
     /// Requests that an execution may probe the unusable credential.
-    pub(super) fn probe(&self, args: &AgentArgs, id: ExecutionId) -> Option<BreakerProbe> {
+    pub(super) fn request_probe(&self, args: &AgentArgs, id: ExecutionId) -> Option<BreakerProbe> {
         let services = self.block.map(|_| &args.services)?;
-        services.breakers.probe(&self.credential, id, services.clock.now())
+        services.breakers.request_probe(&self.credential, id, services.clock.now())
     }
 
     /// Returns the condition that keeps the whole queue from starting, apart from the slots.
     pub(super) fn wait_condition(&self, args: &AgentArgs) -> Option<WaitCondition> {
-        if args.spec.unavailable().is_some() {
+        if args.spec.unavailable_failure().is_some() {
             return Some(WaitCondition { reason: QueueReason::ProgramMissing, until: None });
         }
         self.block?; // A usable credential needs no clock, which each change of the queue would read.
@@ -85,18 +85,18 @@ impl CredentialGate {
 
     /// Returns the extra queue time because of a limited account.
     pub(super) fn extra_time(&self, args: &AgentArgs) -> Duration {
-        self.extension(args.spec.quota.deferral.max)
+        self.extension(args.spec.quota.deferral.max_wait)
     }
 
     /// Returns the queue deadline of an entry that waits since `since`.
-    pub(super) fn queue_due(&self, args: &AgentArgs, since: DateTime<Utc>) -> Instant {
-        let known = args.services.breakers.get(&self.credential);
-        args.queue_due(counted_wait(known, since, args.services.clock.now()))
+    pub(super) fn queue_deadline(&self, args: &AgentArgs, since: DateTime<Utc>) -> Instant {
+        let circuit = args.services.breakers.get(&self.credential);
+        args.queue_deadline(counted_wait(circuit, since, args.services.clock.now()))
     }
 
     /// Applies the present state of the credential, which is `None` if it is usable.
-    fn update(&mut self, known: Option<OpenCircuit>, now: Instant) -> GateChange {
-        match (self.block.take(), known) {
+    fn update(&mut self, circuit: Option<OpenCircuit>, now: Instant) -> GateChange {
+        match (self.block.take(), circuit) {
             (None, None) => GateChange::Unchanged,
             (Some(previous), None) => {
                 let is_temporary = previous.circuit.cause.is_temporary();
@@ -110,10 +110,10 @@ impl CredentialGate {
         }
     }
 
-    /// Returns the extra queue time because of a limited account, which is at most `longest`.
-    fn extension(&self, longest: Duration) -> Duration {
+    /// Returns the extra queue time because of a limited account, which is at most `max_extension`.
+    fn extension(&self, max_extension: Duration) -> Duration {
         let is_temporary = self.block.is_some_and(|block| block.circuit.cause.is_temporary());
-        if is_temporary { longest } else { Duration::ZERO }
+        if is_temporary { max_extension } else { Duration::ZERO }
     }
 
     /// Returns the condition that the unusable credential imposes.
@@ -125,9 +125,13 @@ impl CredentialGate {
 }
 
 /// Returns the time of a wait from `since` until `now`, without the time of an exhausted quota.
-fn counted_wait(known: Option<OpenCircuit>, since: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
+fn counted_wait(
+    circuit: Option<OpenCircuit>,
+    since: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Duration {
     let elapsed_until = |end: DateTime<Utc>| (end - since).to_std().unwrap_or_default();
-    match known {
+    match circuit {
         Some(circuit) if circuit.cause.is_temporary() => {
             elapsed_until(circuit.since).min(elapsed_until(now))
         }
@@ -163,9 +167,9 @@ mod tests {
     async fn a_quota_suspends_timeouts_since_its_first_report() {
         let (mut gate, first) = (gate(), Instant::now());
         assert_eq!(gate.update(None, first), GateChange::Unchanged);
-        let known = Some(circuit(AccountCause::QuotaExhausted));
-        assert_eq!(gate.update(known, first), GateChange::Blocked);
-        assert_eq!(gate.update(known, first + HOUR), GateChange::Blocked);
+        let open_circuit = Some(circuit(AccountCause::QuotaExhausted));
+        assert_eq!(gate.update(open_circuit, first), GateChange::Blocked);
+        assert_eq!(gate.update(open_circuit, first + HOUR), GateChange::Blocked);
         assert!(gate.block.is_some());
         assert_eq!(gate.extension(HOUR), HOUR);
         let unblocked = GateChange::Unblocked { suspended_since: Some(first) };
@@ -186,12 +190,12 @@ mod tests {
     async fn a_past_end_of_the_block_is_not_shown() {
         let mut gate = gate();
         assert_eq!(gate.condition(DateTime::UNIX_EPOCH), None);
-        let known = circuit(AccountCause::RateLimited);
-        gate.update(Some(known), Instant::now());
+        let open_circuit = circuit(AccountCause::RateLimited);
+        gate.update(Some(open_circuit), Instant::now());
         let reason = QueueReason::RateLimited;
-        let expected = WaitCondition { reason, until: Some(known.until) };
+        let expected = WaitCondition { reason, until: Some(open_circuit.until) };
         assert_eq!(gate.condition(DateTime::UNIX_EPOCH), Some(expected));
-        assert_eq!(gate.condition(known.until), Some(WaitCondition { reason, until: None }));
+        assert_eq!(gate.condition(open_circuit.until), Some(WaitCondition { reason, until: None }));
     }
 
     #[test]

@@ -27,10 +27,10 @@ impl AgentArgs {
     }
 
     /// Returns the queue deadline of an entry that has already waited.
-    pub(super) fn queue_due(&self, waited: Duration) -> Instant {
-        let left = self.spec.limits.capacity.queue_timeout.saturating_sub(waited);
+    pub(super) fn queue_deadline(&self, waited: Duration) -> Instant {
+        let remaining = self.spec.limits.capacity.queue_timeout.saturating_sub(waited);
         let now = Instant::now();
-        now.checked_add(left).unwrap_or(now)
+        now.checked_add(remaining).unwrap_or(now)
     }
 
     /// Returns the age of a stored time, which only the wall clock can measure.
@@ -39,7 +39,7 @@ impl AgentArgs {
     }
 
     /// Returns the remaining time of an open question.
-    pub(super) fn answer_left(&self, record: &Record) -> Duration {
+    pub(super) fn remaining_answer_time(&self, record: &Record) -> Duration {
         self.spec.limits.deadlines.answer.saturating_sub(self.age(record.changed_at))
     }
 }

@@ -25,11 +25,11 @@ impl AgentData {
     }
 
     /// Ends a request that has not run, if it waits.
-    pub(super) fn end_before_start(&mut self, id: ExecutionId, first: ExecutionEvent) {
-        if let Some(entry) = self.admission.queue_mut().remove(id) {
-            self.start(ExecutionStart { id, entry, definition: self.args.definition(), first });
-            self.apply_event(AdmissionEvent::Left(id));
-        }
+    pub(super) fn end_before_start(&mut self, id: ExecutionId, first_event: ExecutionEvent) {
+        let Some(entry) = self.admission.queue_mut().remove(id) else { return };
+        let definition = self.args.definition();
+        self.start(ExecutionStart { id, entry, definition, first_event });
+        self.apply_event(AdmissionEvent::Left(id));
     }
 
     /// Cancels an execution in any state: running, queued, or with an open question.
@@ -47,19 +47,18 @@ impl AgentData {
             self.end_before_start(id, ExecutionEvent::Cancel { reason });
         } else if record.awaits_answer() {
             let cancel = ExecutionEvent::Cancel { reason };
-            self.start(ExecutionStart::of_question(record, self.args.definition(), cancel));
+            self.start(ExecutionStart::for_open_question(record, self.args.definition(), cancel));
         }
         self.watch(id)
     }
 
     /// Ends an execution whose question was not answered in time. A question of a later turn has its own deadline.
     pub(super) fn handle_input_timeout(&mut self, record: &Record) {
-        let is_held =
-            self.running.contains(record.id) || self.admission.queue().contains(record.id);
-        if record.awaits_answer() && !is_held {
-            let (at, deadline) = (record.attempt_id, Deadline::Answer);
-            let overdue = ExecutionEvent::DeadlinePassed { at, deadline };
-            self.start(ExecutionStart::of_question(record, self.args.definition(), overdue));
+        let (id, attempt_id) = (record.id, record.attempt_id);
+        let is_active = self.running.contains(id) || self.admission.queue().contains(id);
+        if record.awaits_answer() && !is_active {
+            let overdue = ExecutionEvent::DeadlinePassed { attempt_id, deadline: Deadline::Answer };
+            self.start(ExecutionStart::for_open_question(record, self.args.definition(), overdue));
         }
     }
 
@@ -76,8 +75,9 @@ impl AgentData {
             Some(Progress { deferred: Some(deferred), .. }) => self.handle_deferral(id, deferred),
             Some(Progress { state: State::Waiting, .. }) => {
                 self.handle_stopped(id);
-                let left = self.args.spec.limits.deadlines.answer;
-                self.tasks.read_unanswered(Arc::clone(&self.args.services.ledger), id, left);
+                let ledger = Arc::clone(&self.args.services.ledger);
+                let answer_time = self.args.spec.limits.deadlines.answer;
+                self.tasks.report_unanswered_after(ledger, id, answer_time);
             }
             Some(_) | None => self.running.settle_lost(id, &self.args, &mut self.tasks),
         }
@@ -88,7 +88,8 @@ impl AgentData {
         let removed = self.running.remove(id);
         if let Some(outcome) = removed.and_then(|execution| execution.progress.borrow().outcome) {
             self.orders.take_cancellation(id);
-            self.last = Some(LastOutcome { id, outcome, at: self.args.services.clock.now() });
+            self.last_outcome =
+                Some(LastOutcome { id, outcome, at: self.args.services.clock.now() });
         }
         self.apply_event(AdmissionEvent::Ended(id));
         self.release_followers(id);
@@ -105,7 +106,7 @@ impl AgentData {
         child: &ActorCell,
         fault: ActorProcessingErr,
     ) -> Result<(), ActorProcessingErr> {
-        let Some(id) = self.running.of_actor(child.get_id()) else { return Ok(()) };
+        let Some(id) = self.running.find_by_actor(child.get_id()) else { return Ok(()) };
         tracing::error!(execution = %id, agent = %self.args.spec.id, %fault, "execution crashed");
         match self.running.handle_crash(id, &self.args, &mut self.tasks) {
             RestartDecision::Restart => Ok(()),
@@ -133,7 +134,8 @@ impl AgentData {
     /// Stops admitting requests. Running and queued executions continue to their end.
     pub(super) fn retire(&mut self, reply: RpcReplyPort<()>) {
         self.lifecycle.remove(reply);
-        self.lifecycle.settle_when_drained(self.remaining_work(), &self.args, &mut self.tasks);
+        let remaining_work = self.remaining_work();
+        self.lifecycle.settle_questions_when_idle(remaining_work, &self.args, &mut self.tasks);
     }
 
     /// Handles a change of the remaining work, for which a drain or a removal may wait.

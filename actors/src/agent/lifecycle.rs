@@ -19,21 +19,21 @@ use crate::model::id::AgentId;
 /// Lifecycle of an agent.
 pub(super) struct Lifecycle {
     /// Reply ports of the callers that wait until nothing runs, if the service is stopping.
-    drains: Option<Vec<RpcReplyPort<()>>>,
+    drain_replies: Option<Vec<RpcReplyPort<()>>>,
     /// State of the shutdown, if the agent was removed from the configuration.
-    shutdown: Option<ShutdownState>,
+    removal: Option<RemovalState>,
 }
 
 /// State of an agent that was removed from the configuration and finishes its work.
 #[derive(Default)]
-struct ShutdownState {
+struct RemovalState {
     /// Reply ports of the callers that wait for the end.
     replies: Vec<RpcReplyPort<()>>,
     /// Task that settles the questions that can no longer be answered.
     settlement: Option<AbortHandle>,
 }
 
-impl Drop for ShutdownState {
+impl Drop for RemovalState {
     /// Stops the settlement: an agent that is configured again keeps its questions.
     fn drop(&mut self) {
         if let Some(settlement) = &self.settlement {
@@ -60,7 +60,7 @@ impl RemainingWork {
         queue: &RequestQueue,
         orders: &PendingOrders,
     ) -> Self {
-        if !running.is_empty() || queue.has_unanswered() {
+        if !running.is_empty() || queue.has_waiting_submitter() {
             Self::Active
         } else if !queue.is_empty() || orders.has_answers() {
             Self::Waiting
@@ -73,24 +73,24 @@ impl RemainingWork {
 impl Lifecycle {
     /// Creates the lifecycle of a new actor; `is_draining` is true if the service is stopping.
     pub(super) fn new(is_draining: bool) -> Self {
-        Self { drains: is_draining.then(Vec::new), shutdown: None }
+        Self { drain_replies: is_draining.then(Vec::new), removal: None }
     }
 
     /// Returns true if the service is stopping: no further execution starts.
     pub(super) const fn is_draining(&self) -> bool {
-        self.drains.is_some()
+        self.drain_replies.is_some()
     }
 
     /// Returns true if the agent admits no further request.
     pub(super) const fn is_stopping(&self) -> bool {
-        self.drains.is_some() || self.shutdown.is_some()
+        self.drain_replies.is_some() || self.removal.is_some()
     }
 
     /// Checks whether the agent admits requests.
     pub(super) fn check(&self, agent: &AgentId) -> Result<(), Failure> {
-        if self.drains.is_some() {
+        if self.drain_replies.is_some() {
             Err(Failure::new(Code::Draining, "the service is stopping"))
-        } else if self.shutdown.is_some() {
+        } else if self.removal.is_some() {
             Err(agent_removed(agent))
         } else {
             Ok(())
@@ -99,17 +99,17 @@ impl Lifecycle {
 
     /// Handles the stop of the service. The reply follows with [`Self::report_drained`].
     pub(super) fn drain(&mut self, reply: RpcReplyPort<()>) {
-        self.drains.get_or_insert_default().push(reply);
+        self.drain_replies.get_or_insert_default().push(reply);
     }
 
-    /// Handles the removal from the configuration. The reply follows with [`Self::report_end`].
+    /// Handles the removal from the configuration. The reply follows with [`Self::report_removed`].
     pub(super) fn remove(&mut self, reply: RpcReplyPort<()>) {
-        self.shutdown.get_or_insert_default().replies.push(reply);
+        self.removal.get_or_insert_default().replies.push(reply);
     }
 
     /// Handles a new configuration of the agent: a removal is void, and its callers receive no reply.
     pub(super) fn restore(&mut self) {
-        self.shutdown = None;
+        self.removal = None;
     }
 
     /// Replies to the drain requests, unless work is active.
@@ -117,7 +117,7 @@ impl Lifecycle {
         // Queued requests are in the ledger, and the next start of the service continues them.
         if remaining != RemainingWork::Active {
             // The list stays as the sign that the service is stopping.
-            for reply in self.drains.iter_mut().flat_map(mem::take) {
+            for reply in self.drain_replies.iter_mut().flat_map(mem::take) {
                 _ = reply.send(());
             }
         }
@@ -131,19 +131,19 @@ impl Lifecycle {
         tasks: &mut AgentTasks,
     ) {
         self.report_drained(remaining);
-        self.settle_when_drained(remaining, args, tasks);
+        self.settle_questions_when_idle(remaining, args, tasks);
     }
 
     /// Starts to settle the open questions of a removed agent, once no work is left.
-    pub(super) fn settle_when_drained(
+    pub(super) fn settle_questions_when_idle(
         &mut self,
         remaining: RemainingWork,
         args: &AgentArgs,
         tasks: &mut AgentTasks,
     ) {
-        if let Some(shutdown) = self.unsettled(remaining) {
+        if let Some(removal) = self.removal_to_settle(remaining) {
             let (services, agent) = (args.services.clone(), args.spec.id.clone());
-            shutdown.settlement = Some(tasks.report(async move {
+            removal.settlement = Some(tasks.report(async move {
                 settle_questions(&services, &agent, &agent_removed(&agent)).await;
                 AgentMsg::QuestionsSettled
             }));
@@ -151,16 +151,15 @@ impl Lifecycle {
     }
 
     /// Returns the removal whose questions must be settled now.
-    fn unsettled(&mut self, remaining: RemainingWork) -> Option<&mut ShutdownState> {
-        let shutdown = self.shutdown.as_mut();
-        shutdown
-            .filter(|shutdown| remaining == RemainingWork::Nothing && shutdown.settlement.is_none())
+    fn removal_to_settle(&mut self, remaining: RemainingWork) -> Option<&mut RemovalState> {
+        let removal = self.removal.as_mut();
+        removal
+            .filter(|removal| remaining == RemainingWork::Nothing && removal.settlement.is_none())
     }
 
     /// Replies to the removal requests, because nothing is left.
-    pub(super) fn report_end(&mut self) {
-        for reply in self.shutdown.iter_mut().flat_map(|shutdown| mem::take(&mut shutdown.replies))
-        {
+    pub(super) fn report_removed(&mut self) {
+        for reply in self.removal.iter_mut().flat_map(|removal| mem::take(&mut removal.replies)) {
             _ = reply.send(());
         }
     }
@@ -194,15 +193,15 @@ mod tests {
     #[tokio::test]
     async fn questions_are_settled_once_after_all_work() {
         let mut lifecycle = Lifecycle::new(false);
-        assert!(lifecycle.unsettled(RemainingWork::Nothing).is_none());
+        assert!(lifecycle.removal_to_settle(RemainingWork::Nothing).is_none());
         let (reply, mut ended) = oneshot();
         lifecycle.remove(reply.into());
-        assert!(lifecycle.unsettled(RemainingWork::Waiting).is_none());
+        assert!(lifecycle.removal_to_settle(RemainingWork::Waiting).is_none());
         let task = tokio::spawn(std::future::pending::<()>());
-        let shutdown = lifecycle.unsettled(RemainingWork::Nothing).unwrap();
-        shutdown.settlement = Some(task.abort_handle());
-        assert!(lifecycle.unsettled(RemainingWork::Nothing).is_none());
-        lifecycle.report_end();
+        let removal = lifecycle.removal_to_settle(RemainingWork::Nothing).unwrap();
+        removal.settlement = Some(task.abort_handle());
+        assert!(lifecycle.removal_to_settle(RemainingWork::Nothing).is_none());
+        lifecycle.report_removed();
         assert_eq!(ended.try_recv(), Ok(()));
     }
 
@@ -212,8 +211,8 @@ mod tests {
         let (reply, ended) = oneshot();
         lifecycle.remove(reply.into());
         let task = tokio::spawn(std::future::pending::<()>());
-        let shutdown = lifecycle.unsettled(RemainingWork::Nothing).unwrap();
-        shutdown.settlement = Some(task.abort_handle());
+        let removal = lifecycle.removal_to_settle(RemainingWork::Nothing).unwrap();
+        removal.settlement = Some(task.abort_handle());
         lifecycle.restore();
         assert!(task.await.is_err_and(|error| error.is_cancelled()));
         assert!(ended.await.is_err(), "the removal is void");

@@ -50,7 +50,7 @@ impl PendingOrders {
         tasks: &mut AgentTasks,
     ) {
         if let Some(reason) = self.take_cancellation(id) {
-            tasks.read_cancelled(Arc::clone(&args.services.ledger), id, reason);
+            tasks.report_late_cancellation(Arc::clone(&args.services.ledger), id, reason);
         }
     }
 

@@ -28,10 +28,10 @@ pub(super) use self::timeouts::TimeoutExtension;
 /// Requests of an agent that wait, with their order.
 pub(super) struct RequestQueue {
     /// Order of the requests, and the slots.
-    order: AdmissionQueue,
+    admission_queue: AdmissionQueue,
     entries: HashMap<ExecutionId, QueuedRequest>,
     /// True if the entries of a long queue will be notified of their positions.
-    is_notice_due: bool,
+    is_notice_scheduled: bool,
     /// True if the timer of the first entry runs.
     has_timer: bool,
 }
@@ -40,17 +40,20 @@ impl RequestQueue {
     /// Creates an empty queue.
     pub(super) fn new(capacity: Capacity) -> Self {
         Self {
-            order: AdmissionQueue::new(capacity.running.map(Into::into), capacity.waiting),
+            admission_queue: AdmissionQueue::new(
+                capacity.max_running.map(Into::into),
+                capacity.max_waiting,
+            ),
             entries: HashMap::new(),
-            is_notice_due: false,
+            is_notice_scheduled: false,
             has_timer: false,
         }
     }
 
     /// Applies an event. The caller carries out the effects.
     pub(super) fn apply(&mut self, event: AdmissionEvent) -> Vec<AdmissionEffect> {
-        let (order, effects) = step(mem::take(&mut self.order), event);
-        self.order = order;
+        let (admission_queue, effects) = step(mem::take(&mut self.admission_queue), event);
+        self.admission_queue = admission_queue;
         effects
     }
 
@@ -80,18 +83,18 @@ impl RequestQueue {
     }
 
     /// Returns true if a submitter waits for its answer.
-    pub(super) fn has_unanswered(&self) -> bool {
-        self.entries.values().any(QueuedRequest::is_unanswered)
+    pub(super) fn has_waiting_submitter(&self) -> bool {
+        self.entries.values().any(QueuedRequest::awaits_submit_reply)
     }
 
     /// Returns the number of executions that hold a slot.
     pub(super) fn used_slots(&self) -> usize {
-        self.order.running().len()
+        self.admission_queue.running().len()
     }
 
     /// Returns the execution that starts when one more may start.
-    pub(super) fn next(&self) -> Option<ExecutionId> {
-        self.order.next()
+    pub(super) fn next_to_start(&self) -> Option<ExecutionId> {
+        self.admission_queue.next_to_start()
     }
 
     /// Subscribes to the progress of a request.
@@ -104,7 +107,8 @@ impl RequestQueue {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let Some(reply) = entry.reply.take() else { return };
         let progress = Some(entry.progress.subscribe());
-        let accepted = SubmitReply { execution: id, is_duplicate: false, progress, ended: None };
+        let accepted =
+            SubmitReply { execution: id, is_duplicate: false, progress, ended_record: None };
         _ = reply.send(result.map(|()| accepted));
     }
 
@@ -126,13 +130,13 @@ impl RequestQueue {
                 execution: original,
                 is_duplicate: true,
                 progress,
-                ended: None,
+                ended_record: None,
             }));
         }
     }
 
     /// Lets a request take the result of the execution `source` when its turn comes.
-    pub(super) fn take_result(&mut self, id: ExecutionId, source: ExecutionId) {
+    pub(super) fn set_result_source(&mut self, id: ExecutionId, source: ExecutionId) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.source = Some(source);
         }
@@ -142,12 +146,13 @@ impl RequestQueue {
     /// true if the request waited for it.
     pub(super) fn release(&mut self, id: ExecutionId, source: Option<ExecutionId>) -> bool {
         // A request that has started its own work meanwhile, and asked a question, waits for something else now.
-        let entry = self.entries.get_mut(&id).filter(|entry| entry.from.state != State::Waiting);
+        let entry =
+            self.entries.get_mut(&id).filter(|entry| entry.starting_point.state != State::Waiting);
         entry.map(|entry| entry.source = source).is_some()
     }
 
     /// Hands a probe of the credential to a request. Returns true if the request waits.
-    pub(super) fn hand_probe(&mut self, id: ExecutionId, probe: BreakerProbe) -> bool {
+    pub(super) fn assign_probe(&mut self, id: ExecutionId, probe: BreakerProbe) -> bool {
         self.entries.get_mut(&id).map(|entry| entry.probe = Some(probe)).is_some()
     }
 
@@ -156,31 +161,31 @@ impl RequestQueue {
     pub(super) fn end_deferral(
         &mut self,
         id: ExecutionId,
-        deferred: Deferral,
+        deferral: Deferral,
         now: DateTime<Utc>,
-        due: Instant,
+        deadline: Instant,
     ) -> bool {
-        let entry = self.entries.get_mut(&id).filter(|entry| entry.deferred == Some(deferred));
+        let entry = self.entries.get_mut(&id).filter(|entry| entry.deferral == Some(deferral));
         let wake = |entry: &mut QueuedRequest| {
-            (entry.deferred, entry.due, entry.since) = (None, due, now);
+            (entry.deferral, entry.deadline, entry.since) = (None, deadline, now);
         };
         entry.map(wake).is_some()
     }
 
     /// Returns the deferred executions that wait for the account.
     pub(super) fn deferred_for_account(&self) -> Vec<(ExecutionId, Deferral)> {
-        let deferral = |(id, entry): (&ExecutionId, &QueuedRequest)| {
-            let deferred = entry.deferred.filter(|deferred| deferred.cause.blocks_account())?;
-            Some((*id, deferred))
+        let account_deferral = |(id, entry): (&ExecutionId, &QueuedRequest)| {
+            let deferral = entry.deferral.filter(|deferral| deferral.cause.blocks_account())?;
+            Some((*id, deferral))
         };
-        self.entries.iter().filter_map(deferral).collect()
+        self.entries.iter().filter_map(account_deferral).collect()
     }
 
     /// Applies a new queue timeout to the entries.
     pub(super) fn change_timeout(&mut self, previous_timeout: Duration, new_timeout: Duration) {
         for entry in self.entries.values_mut() {
-            let since = entry.due.checked_sub(previous_timeout).unwrap_or(entry.due);
-            entry.due = since.checked_add(new_timeout).unwrap_or(entry.due);
+            let wait_start = entry.deadline.checked_sub(previous_timeout).unwrap_or(entry.deadline);
+            entry.deadline = wait_start.checked_add(new_timeout).unwrap_or(entry.deadline);
         }
     }
 }

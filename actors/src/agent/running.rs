@@ -79,7 +79,7 @@ impl RunningExecutions {
     }
 
     /// Returns the execution of an actor.
-    pub(super) fn of_actor(&self, actor: ActorId) -> Option<ExecutionId> {
+    pub(super) fn find_by_actor(&self, actor: ActorId) -> Option<ExecutionId> {
         self.by_actor.get(&actor).copied()
     }
 

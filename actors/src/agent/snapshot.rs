@@ -19,10 +19,10 @@ impl AgentView {
     /// Returns the present snapshot of an agent.
     pub(super) fn of(agent: &AgentData) -> Self {
         let mut status = agent.args.status(agent.lifecycle.is_stopping());
-        status.starts.since = Some(agent.since);
+        status.starts.since = Some(agent.started_at);
         status.work.pool = agent.admission.statistics();
         status.work.queued = agent.admission.statuses(&agent.args);
-        status.work.last_execution.clone_from(&agent.last);
+        status.work.last_execution.clone_from(&agent.last_outcome);
         Self { status, executions: agent.running.actors() }
     }
 }
@@ -33,14 +33,14 @@ impl AgentArgs {
         let spec = &self.spec;
         let health = if is_stopping {
             Health::Draining
-        } else if spec.unavailable().is_some() {
+        } else if spec.unavailable_failure().is_some() {
             Health::Unavailable
         } else {
             Health::Alive
         };
         let mut status = AgentStatus::of(spec, health);
         status.work.pooled_processes = self.driver.pooled_processes();
-        status.budget = self.budget();
+        status.budget = self.budget_status();
         status
     }
 }

@@ -15,15 +15,13 @@ impl AgentData {
     /// Admits a request or rejects it at once. An answer to a question waits while the actor of the question is still
     /// stopping.
     pub(super) fn submit(&mut self, submission: Submission) {
-        let continued = submission.continues.as_ref();
-        if let Some(id) = continued.map(|record| record.id).filter(|id| self.running.contains(*id))
-        {
-            self.orders.keep_answer(id, submission);
+        let (request, continued) = (&submission.request, submission.continued_record.as_ref());
+        if let Some(record) = continued.filter(|record| self.running.contains(record.id)) {
+            self.orders.keep_answer(record.id, submission);
             return;
         }
-        let (lifecycle, args) = (&self.lifecycle, &self.args);
-        if let Err(failure) = self.admission.check(&submission.request, continued, lifecycle, args)
-        {
+        let result = self.admission.check(request, continued, &self.lifecycle, &self.args);
+        if let Err(failure) = result {
             self.admission.refuse(submission, failure);
             return;
         }
@@ -40,21 +38,22 @@ impl AgentData {
 
     /// Applies an event to the queue. No other function changes the order or performs its effects.
     pub(super) fn apply_event(&mut self, event: AdmissionEvent) {
+        let is_draining = self.lifecycle.is_draining();
         for effect in self.admission.apply(event) {
             match effect {
                 AdmissionEffect::Run(id) => {
-                    let is_draining = self.lifecycle.is_draining();
                     if let Some(start) = self.admission.start(id, is_draining, &self.args) {
                         self.start(start);
                     }
                 }
-                AdmissionEffect::Join(id, into) => self.admission.join(id, into, self.watch(into)),
+                AdmissionEffect::Join(id, original) => {
+                    self.admission.join(id, original, self.watch(original));
+                }
                 effect => self.admission.perform(effect, &self.args, &mut self.tasks),
             }
         }
         // After the effects: a probe goes to the first request of the new order.
-        let probe = (!self.lifecycle.is_draining()).then(|| self.admission.probe(&self.args));
-        if let Some(probe) = probe.flatten() {
+        if !is_draining && let Some(probe) = self.admission.request_probe(&self.args) {
             self.apply_event(probe);
         }
         // Positions are known only now: each effect may change the order.
@@ -74,9 +73,10 @@ impl AgentData {
         match decision {
             RecordDecision::Follow(source) => {
                 // The other execution may have ended while this one was recorded: no later event would release it.
-                let queued = self.admission.queue().contains(source);
+                let is_active =
+                    self.running.contains(source) || self.admission.queue().contains(source);
                 let reader = OutcomeReader { args: &self.args, tasks: &mut self.tasks };
-                self.coalescer.follow(id, source, queued || self.running.contains(source), reader);
+                self.coalescer.follow(id, source, is_active, reader);
             }
             RecordDecision::Reject(_) => self.release_followers(id),
             RecordDecision::Admit | RecordDecision::TakeResult(_) | RecordDecision::Join(_) => {}
@@ -85,8 +85,7 @@ impl AgentData {
 
     /// Releases the requests that wait for an execution which has ended or stopped for a question.
     pub(super) fn release_followers(&mut self, source: ExecutionId) {
-        let reader = OutcomeReader { args: &self.args, tasks: &mut self.tasks };
-        self.coalescer.release(source, reader);
+        self.coalescer.release(source, OutcomeReader { args: &self.args, tasks: &mut self.tasks });
     }
 
     /// Releases a request: it takes the result of `source`, or does the work itself.

@@ -51,15 +51,15 @@ impl AgentTasks {
     }
 
     /// Sends a message to the actor after this time.
-    pub(super) fn send_after(&mut self, wait: Duration, msg: AgentMsg) {
+    pub(super) fn send_after(&mut self, delay: Duration, msg: AgentMsg) {
         self.report(async move {
-            tokio::time::sleep(wait).await;
+            tokio::time::sleep(delay).await;
             msg
         });
     }
 
     /// Reads an execution with an open question after this time, and reports it as unanswered.
-    pub(super) fn read_unanswered(
+    pub(super) fn report_unanswered_after(
         &mut self,
         ledger: Arc<dyn Ledger>,
         id: ExecutionId,
@@ -77,7 +77,7 @@ impl AgentTasks {
     }
 
     /// Reads an execution whose actor has stopped before it was cancelled, and reports the cancellation.
-    pub(super) fn read_cancelled(
+    pub(super) fn report_late_cancellation(
         &mut self,
         ledger: Arc<dyn Ledger>,
         id: ExecutionId,

@@ -3,7 +3,7 @@
 use tokio::sync::watch;
 
 use crate::decide::output::redact_question;
-use crate::decide::permission::{answer, may_answer};
+use crate::decide::permission::{answer, check_may_answer};
 use crate::gateway::GatewayMsg;
 use crate::gateway::reader::{Reader, unreadable};
 use crate::model::access::principal::{Caller, Right};
@@ -77,19 +77,19 @@ impl Approvals {
             filter.owner = Some(caller.principal);
         }
         filter.agents.clone_from(&caller.scope.agents);
-        let port = &self.reader.services.stores.interactions;
-        port.interactions(filter).await.map_err(|error| unreadable(&error))
+        let store = &self.reader.services.stores.interactions;
+        store.interactions(filter).await.map_err(|error| unreadable(&error))
     }
 
     /// Returns the open interactions of an execution, oldest first.
     ///
     /// # Errors
     /// Returns an error if the interactions could not be read.
-    pub async fn open_of(&self, record: &Record) -> Result<Vec<Interaction>, Failure> {
+    pub async fn open_interactions(&self, record: &Record) -> Result<Vec<Interaction>, Failure> {
         let (execution, state) = (Some(record.id), Some(InteractionState::Open));
         let filter = InteractionFilter { execution, state, ..InteractionFilter::default() };
-        let port = &self.reader.services.stores.interactions;
-        let mut open = port.interactions(filter).await.map_err(|error| unreadable(&error))?;
+        let store = &self.reader.services.stores.interactions;
+        let mut open = store.interactions(filter).await.map_err(|error| unreadable(&error))?;
         open.reverse();
         Ok(open)
     }
@@ -110,8 +110,8 @@ impl Approvals {
             let message = "the token is for some agents only, so the request must name one of them";
             return Err(Failure::new(Code::Forbidden, message));
         }
-        let port = &self.reader.services.stores.interactions;
-        port.decisions(filter).await.map_err(|error| unreadable(&error))
+        let store = &self.reader.services.stores.interactions;
+        store.decisions(filter).await.map_err(|error| unreadable(&error))
     }
 
     /// Answers an interaction once. Returns after the ledger has recorded the answer; the agent receives it then. The
@@ -143,20 +143,26 @@ impl Approvals {
         let answer = InteractionAnswer { value: Some(value), by };
         let end =
             InteractionEnd { state: InteractionState::Answered, answer, at: services.clock.now() };
-        let redacted_end = redact_question::redact_end(&end, &services.redactor.now());
-        let closing =
+        let redacted_end = redact_question::redact_end(&end, &services.redactor.current());
+        let close_result =
             services.stores.interactions.close(id, end.clone(), redacted_end.clone()).await;
-        match closing.map_err(|error| unreadable(&error))? {
+        match close_result.map_err(|error| unreadable(&error))? {
             CloseOutcome::Closed(interaction) => {
                 let progress = self.forward(interaction.clone()).await;
-                Ok(AnswerReply { interaction: redacted(*interaction, redacted_end), progress })
+                Ok(AnswerReply {
+                    interaction: with_redacted_end(*interaction, redacted_end),
+                    progress,
+                })
             }
-            CloseOutcome::AlreadyClosed(known) if is_same(&known, [&end, &redacted_end]) => {
-                let at = known.closed.as_ref().map_or(redacted_end.at, |closed| closed.at);
-                let interaction = redacted(*known, InteractionEnd { at, ..redacted_end });
+            CloseOutcome::AlreadyClosed(interaction)
+                if has_same_end(&interaction, [&end, &redacted_end]) =>
+            {
+                let at = interaction.end.as_ref().map_or(redacted_end.at, |closed| closed.at);
+                let interaction =
+                    with_redacted_end(*interaction, InteractionEnd { at, ..redacted_end });
                 Ok(AnswerReply { interaction, progress: None })
             }
-            CloseOutcome::AlreadyClosed(known) => Err(interaction_closed(&known)),
+            CloseOutcome::AlreadyClosed(interaction) => Err(interaction_closed(&interaction)),
             CloseOutcome::Unknown => Err(interaction_unknown(id)),
         }
     }
@@ -179,39 +185,38 @@ fn authorize(caller: &Caller, interaction: &Interaction) -> Result<(), Failure> 
     if !is_admin && !caller.scope.allows(Right::Approve, agent) {
         return Err(forbidden("the token does not have the right `approve`"));
     }
-    may_answer(&interaction.terms, &caller.name, is_owner, is_admin)
+    check_may_answer(&interaction.terms, &caller.name, is_owner, is_admin)
         .map_err(|refusal| forbidden(&refusal.to_string()))
 }
 
 /// Returns true if the interaction was closed by the same answer of the same principal. The known answer is raw until
 /// it was delivered, and redacted later.
-fn is_same(known: &Interaction, forms: [&InteractionEnd; 2]) -> bool {
-    let closed = known.closed.as_ref();
+fn has_same_end(interaction: &Interaction, ends: [&InteractionEnd; 2]) -> bool {
+    let closed = interaction.end.as_ref();
     let source = |answer: &InteractionAnswer| match &answer.by {
         // The same answer may come in another message.
         AnswerSource::Principal { name, channel, .. } => Ok((name.clone(), channel.clone())),
         other => Err(other.clone()),
     };
     closed.is_some_and(|closed| {
-        forms.iter().any(|form| {
-            form.answer.value == closed.answer.value
-                && source(&form.answer) == source(&closed.answer)
+        ends.iter().any(|end| {
+            end.answer.value == closed.answer.value && source(&end.answer) == source(&closed.answer)
         })
     })
 }
 
 /// Returns the interaction with the redacted form of its end.
-fn redacted(interaction: Interaction, redacted_end: InteractionEnd) -> Interaction {
-    Interaction { closed: Some(redacted_end), ..interaction }
+fn with_redacted_end(interaction: Interaction, redacted_end: InteractionEnd) -> Interaction {
+    Interaction { end: Some(redacted_end), ..interaction }
 }
 
 fn interaction_unknown(id: InteractionId) -> Failure {
     Failure::new(Code::InteractionUnknown, format!("there is no interaction `{id}`"))
 }
 
-fn interaction_closed(known: &Interaction) -> Failure {
-    let state = known.state.as_str();
-    let end = known.closed.as_ref().map(|closed| {
+fn interaction_closed(interaction: &Interaction) -> Failure {
+    let state = interaction.state.as_str();
+    let end = interaction.end.as_ref().map(|closed| {
         let answered_by = match &closed.answer.by {
             AnswerSource::Principal { name, .. } => format!(" by `{name}`"),
             AnswerSource::Rule { rule } => format!(" by {rule}"),

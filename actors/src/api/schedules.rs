@@ -22,7 +22,7 @@ use crate::ports::schedule_store::ScheduleStore;
 use crate::scheduler::recovery::resolve_owners;
 use crate::scheduler::{ScheduleChange, SchedulerMsg};
 use crate::services::Services;
-use crate::services::inputs::redacted_schedule;
+use crate::services::input_sealer::redacted_schedule;
 
 /// Number of days over which successes are counted.
 pub const STATISTICS_DAYS: i64 = 30;
@@ -45,7 +45,7 @@ impl ScheduleAdmin {
         caller: &Caller,
         id: &ScheduleId,
     ) -> Result<ScheduleView, Failure> {
-        self.raw_schedule(caller, id).await.map(|view| self.redacted(view))
+        self.raw_schedule(caller, id).await.map(|view| self.redact_view(view))
     }
 
     /// Returns the schedule with its raw texts.
@@ -59,9 +59,9 @@ impl ScheduleAdmin {
     }
 
     /// Returns the view with redacted texts.
-    fn redacted(&self, mut view: ScheduleView) -> ScheduleView {
+    fn redact_view(&self, mut view: ScheduleView) -> ScheduleView {
         let (spec, redacted) =
-            redacted_schedule(&self.services.redactor.now(), &view.schedule.spec);
+            redacted_schedule(&self.services.redactor.current(), &view.schedule.spec);
         view.redacted = redacted || view.schedule.is_locked();
         view.schedule.spec = spec;
         view
@@ -77,21 +77,21 @@ impl ScheduleAdmin {
         after: Option<ScheduleId>,
         limit: usize,
     ) -> Result<Vec<ScheduleView>, Failure> {
-        let (mut seen, mut after) = (Vec::new(), after);
+        let (mut visible, mut after) = (Vec::new(), after);
         loop {
             let from = after.clone();
             let page = self.call_scheduler(|reply| SchedulerMsg::List(from, limit, reply)).await?;
             let is_last = page.len() < limit;
             after = page.last().map(|view| view.schedule.spec.id.clone());
-            seen.extend(page.into_iter().filter(|view| may_see(caller, view)));
-            if is_last || seen.len() >= limit {
-                seen.truncate(limit);
-                return Ok(seen.into_iter().map(|view| self.redacted(view)).collect());
+            visible.extend(page.into_iter().filter(|view| may_see(caller, view)));
+            if is_last || visible.len() >= limit {
+                visible.truncate(limit);
+                return Ok(visible.into_iter().map(|view| self.redact_view(view)).collect());
             }
         }
     }
 
-    /// Creates a schedule of the caller (`anew`), or changes one.
+    /// Creates a schedule of the caller (`is_new`), or changes one.
     ///
     /// # Errors
     /// Returns an error if the caller may not use the agent, and for the reasons given at [`ScheduleChange::Put`].
@@ -109,12 +109,12 @@ impl ScheduleAdmin {
         }
         let id = spec.id.clone();
         if !is_new {
-            let known = self.raw_schedule(caller, &id).await?;
-            self.restore(&mut spec, &known.schedule.spec);
+            let known_view = self.raw_schedule(caller, &id).await?;
+            self.restore_raw_texts(&mut spec, &known_view.schedule.spec);
         }
-        let put = ScheduleChange::Put { spec: Box::new(spec), owner: caller.principal, is_new };
-        let put = self.change(put).await?.ok_or_else(|| schedule_unknown(&id))?;
-        Ok(self.redacted(put))
+        let change = ScheduleChange::Put { spec: Box::new(spec), owner: caller.principal, is_new };
+        let view = self.change(change).await?.ok_or_else(|| schedule_unknown(&id))?;
+        Ok(self.redact_view(view))
     }
 
     /// Removes a schedule. Its executions continue.
@@ -137,8 +137,8 @@ impl ScheduleAdmin {
         paused: bool,
     ) -> Result<ScheduleView, Failure> {
         self.schedule(caller, id).await?;
-        let paused = self.change(ScheduleChange::Pause(id.clone(), paused)).await?;
-        paused.map(|view| self.redacted(view)).ok_or_else(|| schedule_unknown(id))
+        let view = self.change(ScheduleChange::Pause(id.clone(), paused)).await?;
+        view.map(|view| self.redact_view(view)).ok_or_else(|| schedule_unknown(id))
     }
 
     /// Triggers a schedule now, in parallel with other runs.
@@ -157,8 +157,8 @@ impl ScheduleAdmin {
                 "the token does not permit requests to this agent",
             ));
         }
-        let triggered = self.change(ScheduleChange::RunNow(id.clone())).await?;
-        triggered.map(|view| self.redacted(view)).ok_or_else(|| schedule_unknown(id))
+        let view = self.change(ScheduleChange::RunNow(id.clone())).await?;
+        view.map(|view| self.redact_view(view)).ok_or_else(|| schedule_unknown(id))
     }
 
     /// Applies the schedules of the configuration.
@@ -169,9 +169,9 @@ impl ScheduleAdmin {
         &self,
         configured: Vec<ConfiguredSchedule>,
     ) -> Result<(), Failure> {
-        let owned = resolve_owners(&*self.services.ledger, configured).await;
-        let owned = owned.map_err(|error| unreadable(&error))?;
-        self.change(ScheduleChange::Configure(owned)).await.map(drop)
+        let owned_schedules = resolve_owners(&*self.services.ledger, configured).await;
+        let owned_schedules = owned_schedules.map_err(|error| unreadable(&error))?;
+        self.change(ScheduleChange::Configure(owned_schedules)).await.map(drop)
     }
 
     /// Returns the occurrences of schedules that the caller may see.
@@ -187,8 +187,8 @@ impl ScheduleAdmin {
             query.owner = Some(caller.principal);
         }
         query.agents = caller.scope.agents.clone();
-        let read = self.store()?.occurrences(query).await;
-        read.map_err(|error| unreadable(&error))
+        let occurrences = self.store()?.occurrences(query).await;
+        occurrences.map_err(|error| unreadable(&error))
     }
 
     /// Returns the statistics of a schedule over the last thirty days.
@@ -202,13 +202,13 @@ impl ScheduleAdmin {
     ) -> Result<ScheduleStatistics, Failure> {
         self.schedule(caller, id).await?;
         let since: DateTime<Utc> = self.services.clock.now() - TimeDelta::days(STATISTICS_DAYS);
-        let occurrences = self.store()?.tally(id, since).await;
+        let occurrences = self.store()?.occurrences_since(id, since).await;
         Ok(statistics(&occurrences.map_err(|error| unreadable(&error))?))
     }
 
     /// Restores the raw texts of a schedule if a caller sends the redacted texts back unchanged.
-    fn restore(&self, spec: &mut ScheduleSpec, known: &ScheduleSpec) {
-        let redactor = self.services.redactor.now();
+    fn restore_raw_texts(&self, spec: &mut ScheduleSpec, known: &ScheduleSpec) {
+        let redactor = self.services.redactor.current();
         let restore = |text: &mut String, known: &String| {
             if redactor.redact(known) == text.as_str() {
                 text.clone_from(known);
@@ -245,8 +245,8 @@ impl ScheduleAdmin {
 
 fn may_see(caller: &Caller, view: &ScheduleView) -> bool {
     let agent = Some(&view.schedule.spec.agent);
-    let own = view.schedule.owner == caller.principal && caller.scope.allows(Right::Read, agent);
-    own || caller.scope.allows(Right::Admin, agent)
+    let is_own = view.schedule.owner == caller.principal && caller.scope.allows(Right::Read, agent);
+    is_own || caller.scope.allows(Right::Admin, agent)
 }
 
 fn schedule_unknown(id: &ScheduleId) -> Failure {

@@ -29,7 +29,7 @@ const KILL_INTERVAL: Duration = Duration::from_millis(250);
 pub struct SupervisionTree {
     api: Api,
     draining: watch::Sender<bool>,
-    root: JoinHandle<()>,
+    root_handle: JoinHandle<()>,
 }
 
 /// Plan of the tree's tasks besides serving its agents.
@@ -60,8 +60,8 @@ impl SupervisionTree {
         let (pressure_sender, pressure) = watch::channel(None);
         let TreePlan { readings, alerts, scheduler_config, retention } = plan;
         let (scheduler_sender, scheduler) = watch::channel(None);
-        let schedule_store = scheduler_config.as_ref().map(|it| it.schedule_store.clone());
-        let scheduling = SchedulerInputs {
+        let schedule_store = scheduler_config.as_ref().map(|config| config.schedule_store.clone());
+        let scheduler_inputs = SchedulerInputs {
             scheduler_config,
             actor: scheduler_sender,
             draining: draining.clone(),
@@ -69,14 +69,14 @@ impl SupervisionTree {
         let args = RootArgs {
             services: services.clone(),
             definitions,
-            readings,
+            reading_settings: readings,
             retention,
-            alerts,
+            alert_spec: alerts,
             pressure: pressure_sender,
             gateway: gateway_sender,
-            scheduling,
+            scheduling: scheduler_inputs,
         };
-        let (root, ended) = ractor::ActorRuntime::spawn(None, RootActor, args).await?;
+        let (root, root_handle) = ractor::ActorRuntime::spawn(None, RootActor, args).await?;
         let link = GatewayLink { gateway, draining };
         let reader = Reader { link: link.clone(), services: services.clone() };
         let api = Api {
@@ -86,7 +86,7 @@ impl SupervisionTree {
             schedules: ScheduleAdmin { scheduler, schedule_store, services: services.clone() },
             tree: TreeView { root, link, pressure, services },
         };
-        Ok(Self { api, draining: drain_sender, root: ended })
+        Ok(Self { api, draining: drain_sender, root_handle })
     }
 
     /// Returns the handles of the tree.
@@ -101,24 +101,24 @@ impl SupervisionTree {
         self.stop_or_kill(deadline, std::future::pending(), || ()).await;
     }
 
-    /// Stops like [`stop`](Self::stop), but ends everything that runs as soon as `at_once` is ready: it is
+    /// Stops like [`stop`](Self::stop), but ends everything that runs as soon as `kill_signal` is ready: it is
     /// recorded as cancelled, and `kill` kills its processes without a grace period.
     pub async fn stop_or_kill(
         self,
         deadline: Duration,
-        at_once: impl Future<Output = ()>,
+        kill_signal: impl Future<Output = ()>,
         kill: impl Fn(),
     ) {
-        let agents = self.close().await;
-        let drained = async {
-            if !all_drained(&agents, deadline).await {
+        let agents = self.reject_requests().await;
+        let drain = async {
+            if !wait_until_drained(&agents, deadline).await {
                 cancel_all(&agents, "the service is stopping");
-                all_drained(&agents, Duration::from_secs(70)).await; // Longer than any grace.
+                wait_until_drained(&agents, Duration::from_secs(70)).await; // Longer than any grace.
             }
         };
         tokio::select! {
-            () = drained => {}
-            () = at_once => kill_all(&agents, kill).await,
+            () = drain => {}
+            () = kill_signal => kill_all(&agents, kill).await,
         }
         self.stop_actors(&agents).await;
     }
@@ -131,7 +131,7 @@ impl SupervisionTree {
 
     /// Rejects new requests and starts no execution; running ones continue. Returns once every agent has received this.
     pub async fn start_drain(&self) {
-        for agent in self.close().await {
+        for agent in self.reject_requests().await {
             // The drain reply follows once nothing runs, which is not awaited here; the reply to the next message
             // proves that the agent has received the drain.
             _ = call(&agent, AgentMsg::Drain, Duration::ZERO).await;
@@ -140,7 +140,7 @@ impl SupervisionTree {
     }
 
     /// Makes the gateway and the root reject requests; returns the agents, which must still be notified.
-    async fn close(&self) -> Vec<ActorRef<AgentMsg>> {
+    async fn reject_requests(&self) -> Vec<ActorRef<AgentMsg>> {
         self.draining.send_replace(true);
         if let Some(gateway) = self.api.tree.link.gateway.borrow().clone() {
             _ = gateway.cast(GatewayMsg::Drain);
@@ -166,7 +166,7 @@ impl SupervisionTree {
             _ = agent.stop_and_wait(None, Some(STATUS_TIMEOUT)).await;
         }
         self.api.tree.root.stop(None);
-        _ = self.root.await;
+        _ = self.root_handle.await;
     }
 }
 
@@ -178,30 +178,30 @@ fn cancel_all(agents: &[ActorRef<AgentMsg>], reason: &str) {
 
 /// Repeatedly cancels all executions and kills their processes, because one may just have been started.
 async fn kill_all(agents: &[ActorRef<AgentMsg>], kill: impl Fn()) {
-    let killed = async {
+    let kill_until_drained = async {
         loop {
             cancel_all(agents, "the service was told to stop at once");
             // An agent replies after it has sent the cancellation to its executions. Their processes must not end
             // before that: the ledger would record the end as a failure of the agent.
-            all_answer(agents, AgentMsg::Inspect, STATUS_TIMEOUT).await;
+            all_reply(agents, AgentMsg::Inspect, STATUS_TIMEOUT).await;
             kill();
-            if all_drained(agents, KILL_INTERVAL).await {
+            if wait_until_drained(agents, KILL_INTERVAL).await {
                 return;
             }
         }
     };
-    if tokio::time::timeout(KILL_TIMEOUT, killed).await.is_err() {
+    if tokio::time::timeout(KILL_TIMEOUT, kill_until_drained).await.is_err() {
         tracing::error!("failed to record all outcomes; the next start settles them");
     }
 }
 
 /// Waits until nothing runs; false if the deadline passed before.
-async fn all_drained(agents: &[ActorRef<AgentMsg>], deadline: Duration) -> bool {
-    all_answer(agents, AgentMsg::Drain, deadline).await
+async fn wait_until_drained(agents: &[ActorRef<AgentMsg>], deadline: Duration) -> bool {
+    all_reply(agents, AgentMsg::Drain, deadline).await
 }
 
 /// Sends a message to all agents; false if one did not reply before the deadline.
-async fn all_answer<T: Send + 'static>(
+async fn all_reply<T: Send + 'static>(
     agents: &[ActorRef<AgentMsg>],
     msg: fn(RpcReplyPort<T>) -> AgentMsg,
     deadline: Duration,

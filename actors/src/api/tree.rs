@@ -48,7 +48,7 @@ impl TreeView {
     /// second is shown as silent.
     pub async fn status(&self) -> TreeStatus {
         let view = self.root_view().await;
-        let since = self.call_gateway().await;
+        let since = self.gateway_started_at().await;
         let (root, gateway) = (actor_status("root", view.as_ref().map(|view| view.since), 0), {
             let restarts = view.as_ref().map_or(0, |view| view.gateway_restarts);
             actor_status("gateway", since, restarts)
@@ -91,7 +91,7 @@ impl TreeView {
         call(&self.root, RootMsg::Inspect, STATUS_TIMEOUT).await
     }
 
-    pub(crate) async fn call_gateway(&self) -> Option<chrono::DateTime<chrono::Utc>> {
+    pub(crate) async fn gateway_started_at(&self) -> Option<chrono::DateTime<chrono::Utc>> {
         let gateway = self.link.gateway.borrow().clone()?;
         call(&gateway, GatewayMsg::Inspect, STATUS_TIMEOUT).await
     }
@@ -100,18 +100,19 @@ impl TreeView {
     /// passes, and clients receive a temporary rejection.
     pub async fn unready_reasons(&self) -> Vec<&'static str> {
         let draining = *self.link.draining.borrow();
-        let replies = tokio::join!(self.root_view(), self.call_gateway(), self.is_readable());
-        let (root, gateway, is_readable) = replies;
+        let replies =
+            tokio::join!(self.root_view(), self.gateway_started_at(), self.is_ledger_readable());
+        let (root, gateway, is_ledger_readable) = replies;
         let reasons = [
             (draining, "draining"),
             (root.is_none() || gateway.is_none(), "tree"),
-            (!is_readable, "ledger"),
+            (!is_ledger_readable, "ledger"),
         ];
         reasons.into_iter().filter(|(applies, _)| *applies).map(|(_, word)| word).collect()
     }
 
     /// Returns true if the ledger replies, with any result.
-    async fn is_readable(&self) -> bool {
+    async fn is_ledger_readable(&self) -> bool {
         let reading = self.services.ledger.execution(ExecutionId(uuid::Uuid::nil()));
         timeout(LEDGER_TIMEOUT, reading).await.is_ok_and(|read| read.is_ok())
     }
@@ -123,7 +124,7 @@ impl TreeView {
 
     /// Counts a request to an endpoint for the monitor.
     pub fn count(&self, endpoint: &str) {
-        self.services.monitor.count(endpoint);
+        self.services.monitor.count_request(endpoint);
     }
 
     /// Waits at most this time until an agent has no running or queued execution. Returns its status then; `None` if
@@ -168,9 +169,9 @@ async fn monitor_status(view: Option<&RootView>) -> Option<(ActorStatus, Vec<Ale
 
 async fn scheduler_status(view: Option<&RootView>) -> Option<SchedulerStatus> {
     let (scheduler, restarts) = view?.scheduler.as_ref()?;
-    let seen = call(scheduler, SchedulerMsg::Inspect, STATUS_TIMEOUT).await;
-    let actor = actor_status("scheduler", seen.as_ref().map(|it| it.since), *restarts);
-    let count = |field: fn(&SchedulerSnapshot) -> usize| seen.as_ref().map_or(0, field);
+    let snapshot = call(scheduler, SchedulerMsg::Inspect, STATUS_TIMEOUT).await;
+    let actor = actor_status("scheduler", snapshot.as_ref().map(|it| it.since), *restarts);
+    let count = |field: fn(&SchedulerSnapshot) -> usize| snapshot.as_ref().map_or(0, field);
     let (schedules, active) = (count(|it| it.schedules), count(|it| it.active));
     let locked = count(|it| it.locked);
     Some(SchedulerStatus {
@@ -178,15 +179,15 @@ async fn scheduler_status(view: Option<&RootView>) -> Option<SchedulerStatus> {
         schedules,
         active,
         locked,
-        due: seen.map_or_else(Vec::new, |it| it.due),
+        due: snapshot.map_or_else(Vec::new, |it| it.due),
     })
 }
 
 async fn retention_status(view: Option<&RootView>) -> Option<RetentionStatus> {
     let (actor_ref, restarts) = view?.retention.as_ref()?;
-    let seen = call(actor_ref, RetentionMsg::Inspect, STATUS_TIMEOUT).await;
-    let since = seen.map(|(since, _)| since);
-    let last_pass = seen.and_then(|(_, last)| last);
+    let reply = call(actor_ref, RetentionMsg::Inspect, STATUS_TIMEOUT).await;
+    let since = reply.map(|(since, _)| since);
+    let last_pass = reply.and_then(|(_, last)| last);
     Some(RetentionStatus { actor: actor_status("retention", since, *restarts), last_pass })
 }
 

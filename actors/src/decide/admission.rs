@@ -13,8 +13,8 @@ use crate::model::id::ExecutionId;
 /// Admission queue of one agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AdmissionQueue {
-    capacity: Option<u32>,
-    depth: u32,
+    max_running: Option<u32>,
+    max_waiting: u32,
     waiting: VecDeque<QueueEntry>,
     running: BTreeSet<ExecutionId>,
     /// Executions that wait for the quota of their account: they hold nothing and block no other execution.
@@ -71,7 +71,7 @@ pub enum AdmissionEvent {
     AccountBlocked,
     /// The account is usable again.
     AccountUnblocked,
-    /// This execution, which is [next](AdmissionQueue::next), probes the account.
+    /// This execution, which is [next](AdmissionQueue::next_to_start), probes the account.
     ProbeRequested(ExecutionId),
     /// The execution released its slot, and waits for its account.
     Deferred(ExecutionId),
@@ -80,9 +80,9 @@ pub enum AdmissionEvent {
     /// The limits changed. Running and waiting executions stay.
     Resized {
         /// Number of executions that may run at the same time; `None` is unlimited.
-        capacity: Option<u32>,
+        max_running: Option<u32>,
         /// Number of executions that may wait.
-        depth: u32,
+        max_waiting: u32,
     },
 }
 
@@ -104,8 +104,8 @@ pub enum AdmissionEffect {
 impl AdmissionQueue {
     /// Creates an empty queue.
     #[must_use]
-    pub fn new(capacity: Option<u32>, depth: u32) -> Self {
-        Self { capacity, depth, ..Self::default() }
+    pub fn new(max_running: Option<u32>, max_waiting: u32) -> Self {
+        Self { max_running, max_waiting, ..Self::default() }
     }
 
     /// Iterates over the waiting executions, in order.
@@ -115,8 +115,8 @@ impl AdmissionQueue {
 
     /// Returns the execution that starts when one more may start.
     #[must_use]
-    pub fn next(&self) -> Option<ExecutionId> {
-        let index = self.first_ready()?;
+    pub fn next_to_start(&self) -> Option<ExecutionId> {
+        let index = self.startable_index()?;
         self.waiting
             .get(index)
             .filter(|_| self.free_slots_ignoring_account() > 0)
@@ -129,10 +129,10 @@ impl AdmissionQueue {
         let deferred = self.deferred.iter().zip(1..);
         let deferred = deferred
             .map(|(id, position)| (*id, Queued::new(position, QueueReason::QuotaExhausted)));
-        self.queue().chain(deferred)
+        self.waiting_positions().chain(deferred)
     }
 
-    fn queue(&self) -> impl Iterator<Item = (ExecutionId, Queued)> + '_ {
+    fn waiting_positions(&self) -> impl Iterator<Item = (ExecutionId, Queued)> + '_ {
         self.waiting.iter().zip(1..).map(|(entry, position)| {
             let reason = match entry.stage {
                 AdmissionStage::Coalesced => QueueReason::DuplicateInProgress,
@@ -157,19 +157,20 @@ impl AdmissionQueue {
         if self.is_suspended {
             return 0;
         }
-        self.capacity
-            .map_or(usize::MAX, |capacity| (capacity as usize).saturating_sub(self.running.len()))
+        self.max_running.map_or(usize::MAX, |max_running| {
+            (max_running as usize).saturating_sub(self.running.len())
+        })
     }
 
     fn is_full(&self) -> bool {
-        if self.waiting.len() < self.depth as usize {
+        if self.waiting.len() < self.max_waiting as usize {
             return false; // Fast path without a scan of the entries.
         }
         // Free slots serve entries that may start; coalesced entries need the queue.
         let coalesced = self.coalesced_count();
         match (self.waiting.len() - coalesced).checked_sub(self.free_slots()) {
             None => false,
-            Some(beyond) => beyond + coalesced >= self.depth as usize,
+            Some(excess) => excess + coalesced >= self.max_waiting as usize,
         }
     }
 
@@ -177,14 +178,14 @@ impl AdmissionQueue {
         self.waiting.iter().filter(|entry| entry.stage == AdmissionStage::Coalesced).count()
     }
 
-    fn set(&mut self, id: ExecutionId, stage: AdmissionStage) {
+    fn set_stage(&mut self, id: ExecutionId, stage: AdmissionStage) {
         // The most recent entry is searched first, because the recorded request has usually just arrived.
         if let Some(entry) = self.waiting.iter_mut().rev().find(|entry| entry.id == id) {
             entry.stage = stage;
         }
     }
 
-    fn leave(&mut self, id: ExecutionId) {
+    fn remove(&mut self, id: ExecutionId) {
         self.waiting.retain(|entry| entry.id != id);
         self.deferred.remove(&id);
     }
@@ -194,17 +195,17 @@ impl AdmissionQueue {
     }
 
     /// Index of the first entry that is not coalesced, if its record is committed.
-    fn first_ready(&self) -> Option<usize> {
+    fn startable_index(&self) -> Option<usize> {
         let first =
             self.waiting.iter().position(|entry| entry.stage != AdmissionStage::Coalesced)?;
         self.waiting.get(first).filter(|entry| entry.stage == AdmissionStage::Ready).map(|_| first)
     }
 
     /// Starts the first entries while slots are free and their records are committed.
-    fn advance(&mut self) -> Vec<AdmissionEffect> {
+    fn start_ready_entries(&mut self) -> Vec<AdmissionEffect> {
         let mut effects = Vec::new();
         while self.free_slots() > 0 {
-            let Some(entry) = self.first_ready().and_then(|index| self.waiting.remove(index))
+            let Some(entry) = self.startable_index().and_then(|index| self.waiting.remove(index))
             else {
                 break;
             };
@@ -216,36 +217,36 @@ impl AdmissionQueue {
 
     fn set_suspended(&mut self, is_suspended: bool) -> Vec<AdmissionEffect> {
         self.is_suspended = is_suspended;
-        self.advance()
+        self.start_ready_entries()
     }
 
     fn set_account_blocked(&mut self, is_account_blocked: bool) -> Vec<AdmissionEffect> {
         self.is_account_blocked = is_account_blocked;
-        self.advance()
+        self.start_ready_entries()
     }
 
     fn defer(&mut self, id: ExecutionId) -> Vec<AdmissionEffect> {
         self.running.remove(&id);
         self.deferred.insert(id);
-        self.advance()
+        self.start_ready_entries()
     }
 
     /// Inserts a deferred execution before all later arrivals.
     fn end_deferral(&mut self, id: ExecutionId) -> Vec<AdmissionEffect> {
         if self.deferred.remove(&id) {
-            let before = self.waiting.iter().position(|entry| entry.id > id);
+            let insert_index = self.waiting.iter().position(|entry| entry.id > id);
             let entry = QueueEntry { id, stage: AdmissionStage::Ready };
-            self.waiting.insert(before.unwrap_or(self.waiting.len()), entry);
+            self.waiting.insert(insert_index.unwrap_or(self.waiting.len()), entry);
         }
-        self.advance()
+        self.start_ready_entries()
     }
 
     /// Starts the execution that probes the account.
     fn start_probe(&mut self, id: ExecutionId) -> Vec<AdmissionEffect> {
-        if self.next() != Some(id) {
+        if self.next_to_start() != Some(id) {
             return Vec::new();
         }
-        self.leave(id);
+        self.remove(id);
         self.running.insert(id);
         vec![AdmissionEffect::Run(id)]
     }
@@ -265,39 +266,39 @@ pub fn step(
         }
         AdmissionEvent::Recorded(id) => mark_recorded(&mut queue, id, AdmissionStage::Ready),
         // The number of coalesced entries is limited to the depth: further ones do the work themselves.
-        AdmissionEvent::Coalesced(id) if queue.coalesced_count() >= queue.depth as usize => {
+        AdmissionEvent::Coalesced(id) if queue.coalesced_count() >= queue.max_waiting as usize => {
             mark_recorded(&mut queue, id, AdmissionStage::Ready)
         }
         AdmissionEvent::Coalesced(id) => mark_recorded(&mut queue, id, AdmissionStage::Coalesced),
         AdmissionEvent::CoalescingEnded(id) => {
             let mut coalesced =
-                queue.waiting.iter_mut().filter(|one| one.stage == AdmissionStage::Coalesced);
+                queue.waiting.iter_mut().filter(|entry| entry.stage == AdmissionStage::Coalesced);
             if let Some(entry) = coalesced.find(|entry| entry.id == id) {
                 entry.stage = AdmissionStage::Ready;
             }
-            queue.advance()
+            queue.start_ready_entries()
         }
         AdmissionEvent::Recovered(id) => {
             queue.waiting.push_back(QueueEntry { id, stage: AdmissionStage::Ready });
-            queue.advance()
+            queue.start_ready_entries()
         }
         AdmissionEvent::Resumed(id) => {
             queue.running.insert(id);
             Vec::new()
         }
         AdmissionEvent::Duplicate(id, original) => {
-            queue.leave(id);
+            queue.remove(id);
             let mut effects = vec![AdmissionEffect::Join(id, original)];
-            effects.extend(queue.advance());
+            effects.extend(queue.start_ready_entries());
             effects
         }
         AdmissionEvent::Left(id) => {
-            queue.leave(id);
-            queue.advance()
+            queue.remove(id);
+            queue.start_ready_entries()
         }
         AdmissionEvent::Ended(id) => {
             queue.running.remove(&id);
-            queue.advance()
+            queue.start_ready_entries()
         }
         AdmissionEvent::Suspended => queue.set_suspended(true),
         AdmissionEvent::Unsuspended => queue.set_suspended(false),
@@ -306,9 +307,9 @@ pub fn step(
         AdmissionEvent::ProbeRequested(id) => queue.start_probe(id),
         AdmissionEvent::Deferred(id) => queue.defer(id),
         AdmissionEvent::DeferralEnded(id) => queue.end_deferral(id),
-        AdmissionEvent::Resized { capacity, depth } => {
-            (queue.capacity, queue.depth) = (capacity, depth);
-            queue.advance()
+        AdmissionEvent::Resized { max_running, max_waiting } => {
+            (queue.max_running, queue.max_waiting) = (max_running, max_waiting);
+            queue.start_ready_entries()
         }
     };
     (queue, effects)
@@ -319,8 +320,8 @@ fn mark_recorded(
     id: ExecutionId,
     stage: AdmissionStage,
 ) -> Vec<AdmissionEffect> {
-    queue.set(id, stage);
-    let mut effects = queue.advance();
+    queue.set_stage(id, stage);
+    let mut effects = queue.start_ready_entries();
     effects.extend(queue.position(id).map(|position| AdmissionEffect::Queue(id, position)));
     effects
 }

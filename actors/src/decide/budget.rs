@@ -16,11 +16,11 @@ use crate::model::id::AgentId;
 
 /// Adds a usage report to the count of an attempt. Returns the new count and the new part of it.
 ///
-/// A `cumulative` report covers the whole attempt: it replaces the count, and the excess over the old count is new.
+/// A cumulative report covers the whole attempt: it replaces the count, and the excess over the old count is new.
 /// Another report is added. The count never decreases.
 #[must_use]
-pub const fn add_usage(counted: Charge, reported: Charge, cumulative: bool) -> (Charge, Charge) {
-    let new = if cumulative { reported.saturating_sub(counted) } else { reported };
+pub const fn add_usage(counted: Charge, reported: Charge, is_cumulative: bool) -> (Charge, Charge) {
+    let new = if is_cumulative { reported.saturating_sub(counted) } else { reported };
     (counted.plus(new), new)
 }
 
@@ -28,25 +28,25 @@ pub const fn add_usage(counted: Charge, reported: Charge, cumulative: bool) -> (
 ///
 /// # Errors
 /// Returns the failure that ends the execution.
-pub fn check_run_limits(bounds: &BudgetLimits, spent: Charge) -> Result<(), Failure> {
-    let over = |(measure, limit): (&BudgetMeasure, &u64)| {
+pub fn check_run_limits(limits: &BudgetLimits, spent: Charge) -> Result<(), Failure> {
+    let excess_over = |(measure, limit): (&BudgetMeasure, &u64)| {
         Some((*measure, *limit, measure.of(spent).checked_sub(*limit)?))
     };
-    match bounds.iter().filter_map(over).find(|(.., beyond)| *beyond > 0) {
+    match limits.iter().filter_map(excess_over).find(|(.., excess)| *excess > 0) {
         None => Ok(()),
-        Some((measure, limit, beyond)) => Err(limit_exceeded(measure, limit, beyond)),
+        Some((measure, limit, excess)) => Err(limit_exceeded_failure(measure, limit, excess)),
     }
 }
 
 /// Returns the failure of an execution that exceeds a limit.
 #[must_use]
-pub fn limit_exceeded(measure: BudgetMeasure, limit: u64, beyond: u64) -> Failure {
-    let (limit, beyond) = (measure.display(limit), measure.display(beyond));
+pub fn limit_exceeded_failure(measure: BudgetMeasure, limit: u64, excess: u64) -> Failure {
+    let (limit, excess) = (measure.display(limit), measure.display(excess));
     let message = match measure {
         BudgetMeasure::WallTime => {
             format!("it has used its run time budget of {limit}")
         }
-        _ => format!("its budget of {limit} is exceeded by {beyond}"),
+        _ => format!("its budget of {limit} is exceeded by {excess}"),
     };
     Failure::new(Code::BudgetExceeded, message)
 }
@@ -66,16 +66,16 @@ pub fn check_day_limits(
     let (limit, used) = (measure.display(*limit), measure.display(measure.of(spent)));
     let message = format!("agent `{agent}` has used {used} of its {limit} for today");
     Err(Failure::new(Code::BudgetExceeded, message)
-        .until(renewal(today(spec.zone, now), spec.zone)))
+        .until(next_day_start(today(spec.zone, now), spec.zone)))
 }
 
 /// Returns the used share of a day's budget in percent: the highest share of all limits; `None` without limits.
 #[must_use]
-pub fn used_percent(bounds: &BudgetLimits, spent: Charge) -> Option<u64> {
+pub fn used_percent(limits: &BudgetLimits, spent: Charge) -> Option<u64> {
     let share = |(measure, limit): (&BudgetMeasure, &u64)| {
         u64::try_from(u128::from(measure.of(spent)) * 100 / u128::from((*limit).max(1))).ok()
     };
-    bounds.iter().filter_map(share).max()
+    limits.iter().filter_map(share).max()
 }
 
 /// Returns the alert input for the used amounts of an agent's day; `None` if the day has no limits.
@@ -86,9 +86,10 @@ pub fn alert_input(
     spent: Charge,
     now: DateTime<Utc>,
 ) -> Option<AlertInput> {
-    let left = renewal(today(spec.zone, now), spec.zone) - now;
-    let left = left.to_std().unwrap_or_default();
-    used_percent(&spec.day, spent).map(|percent| AlertInput::Spent(agent.clone(), percent, left))
+    let until_renewal = next_day_start(today(spec.zone, now), spec.zone) - now;
+    let until_renewal = until_renewal.to_std().unwrap_or_default();
+    used_percent(&spec.day, spent)
+        .map(|percent| AlertInput::BudgetUsed(agent.clone(), percent, until_renewal))
 }
 
 /// Returns the present day in a time zone.
@@ -99,14 +100,14 @@ pub fn today(zone: Tz, now: DateTime<Utc>) -> NaiveDate {
 
 /// Returns the start of the next day in a time zone. If the clock change skips midnight, the day starts after the gap.
 #[must_use]
-pub fn renewal(day: NaiveDate, zone: Tz) -> DateTime<Utc> {
+pub fn next_day_start(day: NaiveDate, zone: Tz) -> DateTime<Utc> {
     let next = day.checked_add_days(Days::new(1)).unwrap_or(day);
     let midnight = next.and_time(chrono::NaiveTime::MIN);
-    let begins = (0..96).find_map(|quarter| {
+    let start = (0..96).find_map(|quarter| {
         let local = midnight.checked_add_signed(TimeDelta::minutes(15 * quarter))?;
         zone.from_local_datetime(&local).earliest()
     });
-    begins.map_or_else(|| midnight.and_utc(), |begins| begins.to_utc())
+    start.map_or_else(|| midnight.and_utc(), |start| start.to_utc())
 }
 
 /// Returns the status of a day's budget.
@@ -114,11 +115,11 @@ pub fn renewal(day: NaiveDate, zone: Tz) -> DateTime<Utc> {
 pub fn status(spec: &BudgetSpec, spent: Charge, now: DateTime<Utc>) -> BudgetStatus {
     let day = today(spec.zone, now);
     let bound = |(measure, limit): (&BudgetMeasure, &u64)| {
-        let left = limit.saturating_sub(measure.of(spent));
-        BoundStatus { measure: *measure, limit: *limit, remaining: left }
+        let remaining = limit.saturating_sub(measure.of(spent));
+        BoundStatus { measure: *measure, limit: *limit, remaining }
     };
     let bounds = spec.day.iter().map(bound).collect();
-    BudgetStatus { day, renews: renewal(day, spec.zone), spent, bounds }
+    BudgetStatus { day, renews: next_day_start(day, spec.zone), spent, bounds }
 }
 
 #[cfg(test)]
@@ -130,7 +131,7 @@ mod tests {
         Charge { input_tokens: input, output_tokens: output, ..Charge::default() }
     }
 
-    fn bounds(measure: BudgetMeasure, limit: u64) -> BudgetLimits {
+    fn limits(measure: BudgetMeasure, limit: u64) -> BudgetLimits {
         BudgetLimits::from([(measure, limit)])
     }
 
@@ -151,9 +152,9 @@ mod tests {
     #[test]
     fn a_run_may_spend_exactly_its_budget() {
         for measure in BudgetMeasure::ALL {
-            let bounds = bounds(*measure, 1000);
-            assert_eq!(check_run_limits(&bounds, charge(*measure, 1000)), Ok(()), "{measure:?}");
-            let failure = check_run_limits(&bounds, charge(*measure, 1001)).unwrap_err();
+            let limits = limits(*measure, 1000);
+            assert_eq!(check_run_limits(&limits, charge(*measure, 1000)), Ok(()), "{measure:?}");
+            let failure = check_run_limits(&limits, charge(*measure, 1001)).unwrap_err();
             assert_eq!((failure.code, failure.until), (Code::BudgetExceeded, None), "{measure:?}");
         }
         assert_eq!(check_run_limits(&BudgetLimits::new(), tokens(u64::MAX, 1)), Ok(()));
@@ -162,7 +163,7 @@ mod tests {
     #[test]
     fn a_budget_error_states_the_budget_and_the_excess() {
         let failure_of = |measure: BudgetMeasure, limit, spent| {
-            check_run_limits(&bounds(measure, limit), charge(measure, spent)).unwrap_err()
+            check_run_limits(&limits(measure, limit), charge(measure, spent)).unwrap_err()
         };
         let tokens = failure_of(BudgetMeasure::Tokens, 1000, 1200);
         assert_eq!(tokens.message, "its budget of 1000 tokens is exceeded by 200 tokens");
@@ -173,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_spent_daily_budget_blocks_until_the_next_day() {
-        let spec = BudgetSpec { day: bounds(BudgetMeasure::Tokens, 100), ..BudgetSpec::default() };
+        let spec = BudgetSpec { day: limits(BudgetMeasure::Tokens, 100), ..BudgetSpec::default() };
         let (agent, now) = (AgentId::new("helper").unwrap(), at("2027-01-15T08:00:00Z"));
         assert_eq!(check_day_limits(&spec, &agent, tokens(50, 49), now), Ok(()));
         let failure = check_day_limits(&spec, &agent, tokens(50, 50), now).unwrap_err();
@@ -194,14 +195,14 @@ mod tests {
             // In Cairo the clock change skips midnight of that day.
             (chrono_tz::Africa::Cairo, "2027-04-29T12:00:00Z", "2027-04-29T22:00:00Z"),
         ];
-        for (zone, now, begins) in cases {
-            assert_eq!(renewal(today(zone, at(now)), zone), at(begins), "{zone} {now}");
+        for (zone, now, next_day) in cases {
+            assert_eq!(next_day_start(today(zone, at(now)), zone), at(next_day), "{zone} {now}");
         }
     }
 
     #[test]
     fn usage_fields_have_fixed_names_and_unknown_ones_are_ignored() {
-        let numbers = [
+        let counters = [
             ("input_tokens", serde_json::json!(7)),
             ("output_tokens", serde_json::json!(5)),
             ("cached_input_tokens", serde_json::json!(3)),
@@ -214,8 +215,8 @@ mod tests {
             serde_json::Value::Number(number) => number,
             _ => unreachable!("a number"),
         };
-        let numbers = numbers.map(|(name, value)| (name.to_owned(), number(value)));
-        let counted = Charge::counted(&numbers.into_iter().collect());
+        let counters = counters.map(|(name, value)| (name.to_owned(), number(value)));
+        let counted = Charge::from_counters(&counters.into_iter().collect());
         let expected =
             Charge { turns: 2, cached_input_tokens: 3, cost_micros: 250_000, ..tokens(7, 5) };
         assert_eq!(counted, expected);
@@ -227,9 +228,9 @@ mod tests {
 
     #[test]
     fn the_most_used_limit_gives_the_budget_percentage() {
-        let bounds =
+        let limits =
             BudgetLimits::from([(BudgetMeasure::Tokens, 1000), (BudgetMeasure::Turns, 10)]);
-        assert_eq!(used_percent(&bounds, Charge { turns: 8, ..tokens(100, 0) }), Some(80));
+        assert_eq!(used_percent(&limits, Charge { turns: 8, ..tokens(100, 0) }), Some(80));
         assert_eq!(used_percent(&BudgetLimits::new(), tokens(1, 1)), None);
     }
 
@@ -238,11 +239,11 @@ mod tests {
         #[test]
         fn usage_deltas_add_up_to_the_total(reported in proptest::collection::vec((0u64..1000, 0u64..1000, any::<bool>()), 0..30)) {
             let (mut counted, mut sum) = (Charge::default(), Charge::default());
-            for (input, output, cumulative) in reported {
-                let (after, new) = add_usage(counted, tokens(input, output), cumulative);
-                prop_assert!(after.input_tokens >= counted.input_tokens);
-                prop_assert!(!cumulative || after.input_tokens == counted.input_tokens.max(input));
-                (counted, sum) = (after, sum.plus(new));
+            for (input, output, is_cumulative) in reported {
+                let (new_count, increment) = add_usage(counted, tokens(input, output), is_cumulative);
+                prop_assert!(new_count.input_tokens >= counted.input_tokens);
+                prop_assert!(!is_cumulative || new_count.input_tokens == counted.input_tokens.max(input));
+                (counted, sum) = (new_count, sum.plus(increment));
                 prop_assert_eq!(counted, sum);
             }
         }

@@ -79,7 +79,7 @@ pub enum ExecutionPhase {
         /// State before the claim.
         from: State,
         /// End that was requested meanwhile.
-        noted_end: Option<ExecutionEnd>,
+        requested_end: Option<ExecutionEnd>,
     },
     /// The driver was requested to start.
     Starting {
@@ -166,39 +166,39 @@ pub enum ExecutionEvent {
     /// A slot is free for the execution.
     Begin,
     /// The ledger granted the slot.
-    Claimed { at: AttemptId },
+    Claimed { attempt_id: AttemptId },
     /// An earlier process of the service started the attempt `run_time` ago, and the attempt continues.
-    Resumed { at: AttemptId, run_time: Duration },
+    Resumed { attempt_id: AttemptId, run_time: Duration },
     /// A resource that the attempt needs is in use, and the attempt has waited for `waited`.
-    Busy { at: AttemptId, waited: Duration },
+    Busy { attempt_id: AttemptId, waited: Duration },
     /// The pause after a busy claim is over.
-    ClaimDue { at: AttemptId },
+    ClaimDue { attempt_id: AttemptId },
     /// The claim failed, because the ledger is unavailable.
-    ClaimFailed { at: AttemptId },
+    ClaimFailed { attempt_id: AttemptId },
     /// Another actor has settled the execution.
     Superseded,
     /// The work runs.
-    Started { at: AttemptId },
+    Started { attempt_id: AttemptId },
     /// The work has ended.
-    Ended { at: AttemptId, result: Result<(), Failure> },
+    Ended { attempt_id: AttemptId, result: Result<(), Failure> },
     /// The work has failed, and a retry would fail again during `retry_after`.
-    Failed { at: AttemptId, failure: Failure, retry_after: Duration },
+    Failed { attempt_id: AttemptId, failure: Failure, retry_after: Duration },
     /// The work exceeded a limit.
-    LimitExceeded { at: AttemptId, failure: Failure },
+    LimitExceeded { attempt_id: AttemptId, failure: Failure },
     /// The work needs input of the caller and has ended.
-    NeedsInput { at: AttemptId, interruption: Interruption },
+    NeedsInput { attempt_id: AttemptId, interruption: Interruption },
     /// The requested input is available.
     Answered,
     /// The run deadline is near.
-    RunDeadlineNear { at: AttemptId },
+    RunDeadlineNear { attempt_id: AttemptId },
     /// The work has been silent for `quiet`.
-    Silent { at: AttemptId, quiet: Duration },
+    Silent { attempt_id: AttemptId, silence: Duration },
     /// A resource usage reading is due.
-    HeartbeatDue { at: AttemptId },
+    HeartbeatDue { attempt_id: AttemptId },
     /// A deadline passed.
-    DeadlinePassed { at: AttemptId, deadline: Deadline },
+    DeadlinePassed { attempt_id: AttemptId, deadline: Deadline },
     /// The pause before a retry is over.
-    RetryDue { at: AttemptId },
+    RetryDue { attempt_id: AttemptId },
     /// The queue timeout expired.
     QueueExpired,
     /// The execution may not start.
@@ -208,7 +208,7 @@ pub enum ExecutionEvent {
     /// The ledger has recorded the outcome.
     Settled,
     /// The clean-up of the attempt is complete.
-    Cleaned { at: AttemptId },
+    Cleaned { attempt_id: AttemptId },
 }
 
 /// Effect that the actor must carry out.
@@ -218,7 +218,7 @@ pub enum ExecutionEffect {
     /// Claim the slot from the ledger.
     Claim { attempt_id: AttemptId, from: State },
     /// Send `ClaimDue` when a resource may be free, and at the latest after `within`.
-    RetryClaim { at: AttemptId, within: Duration },
+    RetryClaim { attempt_id: AttemptId, within: Duration },
     /// Start the attempt with the driver.
     Start { attempt_id: AttemptId },
     /// Resume with the driver an attempt of an earlier process.
@@ -226,11 +226,11 @@ pub enum ExecutionEffect {
     /// Request the work to stop.
     Stop,
     /// Send `with` after a delay.
-    SendLater { after: Duration, with: ExecutionEvent },
+    SendLater { after: Duration, event: ExecutionEvent },
     /// Send `Silent` after a delay, with the duration of the silence at that time.
-    CheckSilence { at: AttemptId, after: Duration },
+    CheckSilence { attempt_id: AttemptId, after: Duration },
     /// Read the resource usage, and record it.
-    ReadUsage { at: AttemptId },
+    ReadUsage { attempt_id: AttemptId },
     /// Record that a deadline is near.
     Warn { limit: DeadlineKind, left: Duration, message: String },
     /// Record a transition; the claim records its own.
@@ -260,27 +260,31 @@ pub fn step(
     event: ExecutionEvent,
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    use ExecutionPhase as P;
+    use ExecutionPhase as Phase;
     match phase {
-        P::Idle => pending::step_idle(event),
-        P::Claiming { attempt_id, from, noted_end } => {
-            pending::step_claiming(attempt_id, from, noted_end, event, policy)
+        Phase::Idle => pending::step_idle(event),
+        Phase::Claiming { attempt_id, from, requested_end } => {
+            pending::step_claiming(attempt_id, from, requested_end, event, policy)
         }
-        P::Starting { attempt_id } => {
+        Phase::Starting { attempt_id } => {
             running::step_active(attempt_id, State::Starting, event, policy)
         }
-        P::Running { attempt_id } => {
+        Phase::Running { attempt_id } => {
             running::step_active(attempt_id, State::Running, event, policy)
         }
-        P::Stopping { attempt_id, from, ending } => {
+        Phase::Stopping { attempt_id, from, ending } => {
             running::step_stopping(attempt_id, from, ending, event)
         }
-        P::Waiting { attempt_id } => waiting::step_waiting(attempt_id, event),
-        P::CleaningUp { attempt_id, pause } => waiting::step_cleaning_up(attempt_id, pause, event),
-        P::Paused { attempt_id } => waiting::step_paused(attempt_id, event),
-        P::Ended { attempt_id, outcome, settled, cleaned } => {
+        Phase::Waiting { attempt_id } => waiting::step_waiting(attempt_id, event),
+        Phase::CleaningUp { attempt_id, pause } => {
+            waiting::step_cleaning_up(attempt_id, pause, event)
+        }
+        Phase::Paused { attempt_id } => waiting::step_paused(attempt_id, event),
+        Phase::Ended { attempt_id, outcome, settled, cleaned } => {
             settlement::step_ended(attempt_id, outcome, settled, cleaned, event)
         }
-        P::Done { outcome } => (P::Done { outcome }, vec![ExecutionEffect::Ignore { event }]),
+        Phase::Done { outcome } => {
+            (Phase::Done { outcome }, vec![ExecutionEffect::Ignore { event }])
+        }
     }
 }

@@ -26,11 +26,11 @@ pub enum DeadlineDecision {
 /// Time during which at least one interaction of an attempt was open. Times are offsets from the start of the attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeadlinePause {
-    open: u32,
+    open_interactions: u32,
     /// Time at which the first of the open interactions opened.
-    since: Duration,
+    open_since: Duration,
     /// Sum of the ended pauses.
-    total: Duration,
+    total_pause: Duration,
     /// Pause that the timer of each deadline has already waited for.
     waited: BTreeMap<PausedDeadline, Duration>,
     /// Deadlines whose timers fired while an interaction was open.
@@ -39,21 +39,21 @@ pub struct DeadlinePause {
 
 impl DeadlinePause {
     /// Counts an interaction that opened at this time.
-    pub fn opened(&mut self, now: Duration) {
-        if self.open == 0 {
-            self.since = now;
+    pub fn record_open(&mut self, now: Duration) {
+        if self.open_interactions == 0 {
+            self.open_since = now;
         }
-        self.open += 1;
+        self.open_interactions += 1;
     }
 
     /// Counts an interaction that closed at this time. Returns the deadlines whose timers fired meanwhile, each with the
     /// time after which it passes.
-    pub fn closed(&mut self, now: Duration) -> Vec<(PausedDeadline, Duration)> {
-        self.open = self.open.saturating_sub(1);
-        if self.open > 0 {
+    pub fn record_close(&mut self, now: Duration) -> Vec<(PausedDeadline, Duration)> {
+        self.open_interactions = self.open_interactions.saturating_sub(1);
+        if self.open_interactions > 0 {
             return Vec::new();
         }
-        self.total += now.saturating_sub(self.since);
+        self.total_pause += now.saturating_sub(self.open_since);
         let held = std::mem::take(&mut self.held);
         held.into_iter().map(|deadline| (deadline, self.take_unserved_pause(deadline))).collect()
     }
@@ -61,7 +61,7 @@ impl DeadlinePause {
     /// Returns true while an interaction is open.
     #[must_use]
     pub const fn is_open(&self) -> bool {
-        self.open > 0
+        self.open_interactions > 0
     }
 
     /// Decides about a deadline whose timer fired.
@@ -72,14 +72,14 @@ impl DeadlinePause {
         }
         match self.take_unserved_pause(deadline) {
             Duration::ZERO => DeadlineDecision::Passed,
-            owed => DeadlineDecision::After(owed),
+            unserved_pause => DeadlineDecision::After(unserved_pause),
         }
     }
 
     /// Returns the part of the pauses for which the timer of a deadline has not waited, and counts it as waited for.
     fn take_unserved_pause(&mut self, deadline: PausedDeadline) -> Duration {
-        let waited = self.waited.insert(deadline, self.total).unwrap_or_default();
-        self.total.saturating_sub(waited)
+        let waited = self.waited.insert(deadline, self.total_pause).unwrap_or_default();
+        self.total_pause.saturating_sub(waited)
     }
 }
 
@@ -101,8 +101,8 @@ mod tests {
     #[test]
     fn a_closed_pause_postpones_each_deadline_once() {
         let mut pause = DeadlinePause::default();
-        pause.opened(seconds(10));
-        assert_eq!(pause.closed(seconds(40)), []);
+        pause.record_open(seconds(10));
+        assert_eq!(pause.record_close(seconds(40)), []);
         assert_eq!(pause.decide(RUN), DeadlineDecision::After(seconds(30)));
         assert_eq!(pause.decide(PausedDeadline::RunWarning), DeadlineDecision::After(seconds(30)));
         assert_eq!(pause.decide(RUN), DeadlineDecision::Passed);
@@ -111,11 +111,11 @@ mod tests {
     #[test]
     fn a_deadline_during_a_pause_waits_for_its_rest() {
         let mut pause = DeadlinePause::default();
-        pause.opened(seconds(10));
-        pause.opened(seconds(20));
+        pause.record_open(seconds(10));
+        pause.record_open(seconds(20));
         assert_eq!(pause.decide(RUN), DeadlineDecision::Held);
-        assert_eq!(pause.closed(seconds(50)), [], "another interaction is open");
-        assert_eq!(pause.closed(seconds(70)), [(RUN, seconds(60))]);
+        assert_eq!(pause.record_close(seconds(50)), [], "another interaction is open");
+        assert_eq!(pause.record_close(seconds(70)), [(RUN, seconds(60))]);
         assert_eq!(pause.decide(RUN), DeadlineDecision::Passed);
     }
 }

@@ -72,9 +72,9 @@ pub enum AnswerRefusal {
 ///
 /// # Errors
 /// Returns the reason for the refusal. `four_eyes` also excludes an administrator who owns the execution.
-pub fn may_answer(
+pub fn check_may_answer(
     terms: &ApprovalTerms,
-    name: &str,
+    principal_name: &str,
     is_owner: bool,
     is_admin: bool,
 ) -> Result<(), AnswerRefusal> {
@@ -82,7 +82,8 @@ pub fn may_answer(
         return Err(AnswerRefusal::SecondPerson);
     }
     // A principal with the name `owner` gains nothing by it: the word stands for the owner of the execution.
-    let is_named = |entry: &String| if entry == OWNER_APPROVER { is_owner } else { entry == name };
+    let is_named =
+        |entry: &String| if entry == OWNER_APPROVER { is_owner } else { entry == principal_name };
     if is_admin || terms.approvers.iter().any(is_named) {
         return Ok(());
     }
@@ -97,15 +98,20 @@ mod tests {
 
     #[test]
     fn the_call_after_the_limit_ends_the_turn() {
-        let limited = |max| PermissionPolicy { max_tool_calls: max, ..Default::default() };
-        for (max, calls, ends) in [
+        let policy_with_limit =
+            |max| PermissionPolicy { max_tool_calls: max, ..Default::default() };
+        for (max, calls, expected) in [
             (None, u32::MAX, false),
             (Some(3), 3, false),
             (Some(3), 4, true),
             (Some(0), 1, true),
             (Some(0), 0, false),
         ] {
-            assert_eq!(exceeds_limit(&limited(max), calls), ends, "{calls} of {max:?}");
+            assert_eq!(
+                exceeds_limit(&policy_with_limit(max), calls),
+                expected,
+                "{calls} of {max:?}"
+            );
         }
     }
 
@@ -155,8 +161,8 @@ mod tests {
             (&["owner", "max"], true, ("max", false, false), Ok(())),
             (&["owner"], true, ("max", false, true), Ok(())),
         ] {
-            let answer = may_answer(&terms(approvers, four_eyes), name, is_owner, is_admin);
-            assert_eq!(answer, expected, "{name} {is_owner} {is_admin} of {approvers:?}");
+            let result = check_may_answer(&terms(approvers, four_eyes), name, is_owner, is_admin);
+            assert_eq!(result, expected, "{name} {is_owner} {is_admin} of {approvers:?}");
         }
     }
 

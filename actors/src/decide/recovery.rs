@@ -57,32 +57,33 @@ pub enum RecoveryDecision {
 ///
 /// An execution that was started is never started again automatically, because its progress is unknown. If
 /// its work `is_held`, the execution continues. An execution that was not started needs its raw input, unless
-/// the input is `lost`.
+/// `input_loss` states why the input is unavailable.
 #[must_use]
-pub fn recover(
+pub fn recovery_decision(
     record: &Record,
     now: DateTime<Utc>,
     queue_timeout: Duration,
     is_held: bool,
-    lost: Option<InputLoss>,
+    input_loss: Option<InputLoss>,
 ) -> RecoveryDecision {
-    if let Some(deferred) = record.deferral() {
-        return lost.map_or(RecoveryDecision::Defer(deferred), |lost| {
-            RecoveryDecision::Fail(lost_deferral_failure(lost))
+    if let Some(deferral) = record.deferral() {
+        return input_loss.map_or(RecoveryDecision::Defer(deferral), |input_loss| {
+            RecoveryDecision::Fail(lost_deferral_failure(input_loss))
         });
     }
     match record.state {
         State::Starting | State::Running if is_held => RecoveryDecision::Resume,
-        State::Waiting if !record.requested.answered => RecoveryDecision::Keep,
+        State::Waiting if !record.requested_input.answered => RecoveryDecision::Keep,
         State::Idle | State::Waiting if is_queue_timeout_over(record, now, queue_timeout) => {
             RecoveryDecision::Fail(Failure::new(
                 Code::QueueTimeout,
                 "it waited in the queue for longer than allowed",
             ))
         }
-        State::Idle | State::Waiting => lost.map_or(RecoveryDecision::Requeue, |lost| {
-            RecoveryDecision::Fail(lost_input_failure(lost))
-        }),
+        State::Idle | State::Waiting => input_loss
+            .map_or(RecoveryDecision::Requeue, |input_loss| {
+                RecoveryDecision::Fail(lost_input_failure(input_loss))
+            }),
         State::Starting
         | State::Running
         | State::Completed
@@ -100,14 +101,15 @@ pub fn interruption_failure() -> Failure {
 }
 
 /// Returns the failure of an execution that did not run and can no longer run.
-fn lost_input_failure(lost: InputLoss) -> Failure {
-    let message = format!("the service stopped before it ran, and {}", lost.reason());
+fn lost_input_failure(input_loss: InputLoss) -> Failure {
+    let message = format!("the service stopped before it ran, and {}", input_loss.reason());
     Failure::new(Code::InterruptedNotRun, message)
 }
 
 /// Returns the failure of a deferred execution whose input is unavailable.
-fn lost_deferral_failure(lost: InputLoss) -> Failure {
-    let message = format!("the service stopped while it waited for a quota, and {}", lost.reason());
+fn lost_deferral_failure(input_loss: InputLoss) -> Failure {
+    let message =
+        format!("the service stopped while it waited for a quota, and {}", input_loss.reason());
     Failure::new(Code::NotReplayable, message)
 }
 
@@ -117,5 +119,5 @@ fn is_queue_timeout_over(record: &Record, now: DateTime<Utc>, queue_timeout: Dur
 
 /// Returns the start time of the wait in the queue.
 fn queued_since(record: &Record) -> DateTime<Utc> {
-    if record.requested.answered { record.changed_at } else { record.accepted_at }
+    if record.requested_input.answered { record.changed_at } else { record.accepted_at }
 }

@@ -21,7 +21,7 @@ const AGE_REMOVAL_DIVISOR: u64 = 20;
 /// Confidence in the wall clock, kept from one pass to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClockConfidence {
-    last: Option<(DateTime<Utc>, Duration)>,
+    last_reading: Option<(DateTime<Utc>, Duration)>,
     doubted_until: Option<Duration>,
 }
 
@@ -29,14 +29,15 @@ impl ClockConfidence {
     /// Compares the wall clock with the time since the start on a monotonic clock. Returns true if the age limit
     /// applies.
     #[must_use]
-    pub fn evaluate(self, wall: DateTime<Utc>, since: Duration) -> (Self, bool) {
-        let has_jumped = self.last.is_some_and(|(wall_then, then)| {
-            let passed = TimeDelta::from_std(since.saturating_sub(then)).unwrap_or(TimeDelta::MAX);
-            ((wall - wall_then) - passed).abs() > MAX_CLOCK_DISAGREEMENT
+    pub fn evaluate(self, wall_time: DateTime<Utc>, uptime: Duration) -> (Self, bool) {
+        let has_jumped = self.last_reading.is_some_and(|(last_wall_time, last_uptime)| {
+            let elapsed =
+                TimeDelta::from_std(uptime.saturating_sub(last_uptime)).unwrap_or(TimeDelta::MAX);
+            ((wall_time - last_wall_time) - elapsed).abs() > MAX_CLOCK_DISAGREEMENT
         });
-        let fresh = has_jumped.then(|| since.saturating_add(CLOCK_DOUBT_PERIOD));
-        let doubted_until = fresh.or(self.doubted_until.filter(|until| since < *until));
-        (Self { last: Some((wall, since)), doubted_until }, doubted_until.is_none())
+        let new_doubt_end = has_jumped.then(|| uptime.saturating_add(CLOCK_DOUBT_PERIOD));
+        let doubted_until = new_doubt_end.or(self.doubted_until.filter(|until| uptime < *until));
+        (Self { last_reading: Some((wall_time, uptime)), doubted_until }, doubted_until.is_none())
     }
 }
 
@@ -57,73 +58,78 @@ pub enum RemovalRange {
 pub struct RetentionProgress {
     now: DateTime<Utc>,
     /// Number of executions that may still be removed by age.
-    by_age: u64,
+    remaining_by_age: u64,
     /// Sources without further executions.
-    exhausted: Vec<RemovalRange>,
+    exhausted_ranges: Vec<RemovalRange>,
 }
 
 impl RetentionProgress {
     /// Starts a pass.
     #[must_use]
-    pub fn new_pass(now: DateTime<Utc>, age_counts: bool, stats: &StorageStats) -> Self {
-        let part = (stats.ended / AGE_REMOVAL_DIVISOR).max(MAX_BATCH.into());
-        Self { now, by_age: if age_counts { part } else { 0 }, exhausted: Vec::new() }
+    pub fn new_pass(now: DateTime<Utc>, applies_age_limit: bool, stats: &StorageStats) -> Self {
+        let max_by_age = (stats.ended / AGE_REMOVAL_DIVISOR).max(MAX_BATCH.into());
+        Self {
+            now,
+            remaining_by_age: if applies_age_limit { max_by_age } else { 0 },
+            exhausted_ranges: Vec::new(),
+        }
     }
 
     /// Returns the next batch to remove; `None` when the pass is complete.
     #[must_use]
-    pub fn next(
+    pub fn next_batch(
         &self,
         limits: &RetentionLimits,
         stats: &StorageStats,
     ) -> Option<(RemovalRange, RetentionBatch)> {
-        let is_open = |source: &RemovalRange| !self.exhausted.contains(source);
-        if let Some(max) = limits.max_age.filter(|_| self.by_age > 0 && is_open(&RemovalRange::Age))
+        let is_open = |range: &RemovalRange| !self.exhausted_ranges.contains(range);
+        if let Some(max) =
+            limits.max_age.filter(|_| self.remaining_by_age > 0 && is_open(&RemovalRange::Age))
         {
-            let limit = u32::try_from(self.by_age).unwrap_or(MAX_BATCH).min(MAX_BATCH);
-            let before = self.before(max.max(limits.min_age))?;
+            let limit = u32::try_from(self.remaining_by_age).unwrap_or(MAX_BATCH).min(MAX_BATCH);
+            let before = self.time_before(max.max(limits.min_age))?;
             return Some((
                 RemovalRange::Age,
                 RetentionBatch { from: None, before: Some(before), limit },
             ));
         }
-        let limit = excess(limits, stats)?;
+        let limit = excess_executions(limits, stats)?;
         match [RemovalRange::Future, RemovalRange::Past].into_iter().find(is_open)? {
             RemovalRange::Future => {
                 let from = Some(self.now.checked_add_signed(FUTURE_TOLERANCE)?);
                 Some((RemovalRange::Future, RetentionBatch { from, before: None, limit }))
             }
-            source => {
-                let before = Some(self.before(limits.min_age)?);
-                Some((source, RetentionBatch { from: None, before, limit }))
+            range => {
+                let before = Some(self.time_before(limits.min_age)?);
+                Some((range, RetentionBatch { from: None, before, limit }))
             }
         }
     }
 
     /// Records the number of removed executions.
     #[must_use]
-    pub fn removed(mut self, source: RemovalRange, removed: u64) -> Self {
+    pub fn record_removed(mut self, range: RemovalRange, removed: u64) -> Self {
         if removed == 0 {
-            self.exhausted.push(source);
+            self.exhausted_ranges.push(range);
         }
-        if source == RemovalRange::Age {
-            self.by_age = self.by_age.saturating_sub(removed);
+        if range == RemovalRange::Age {
+            self.remaining_by_age = self.remaining_by_age.saturating_sub(removed);
         }
         self
     }
 
-    fn before(&self, age: Duration) -> Option<DateTime<Utc>> {
+    fn time_before(&self, age: Duration) -> Option<DateTime<Utc>> {
         self.now.checked_sub_signed(TimeDelta::from_std(age).ok()?)
     }
 }
 
 /// Returns the number of excess executions; for an excess of size, a small number.
-fn excess(limits: &RetentionLimits, stats: &StorageStats) -> Option<u32> {
-    let over = limits.max_executions.map_or(0, |max| stats.executions.saturating_sub(max));
+fn excess_executions(limits: &RetentionLimits, stats: &StorageStats) -> Option<u32> {
+    let excess = limits.max_executions.map_or(0, |max| stats.executions.saturating_sub(max));
     let is_large = limits.max_bytes.is_some_and(|max| stats.used() > max);
-    match u32::try_from(over).unwrap_or(MAX_BATCH).min(MAX_BATCH) {
+    match u32::try_from(excess).unwrap_or(MAX_BATCH).min(MAX_BATCH) {
         0 if is_large => Some(MAX_BATCH / 10), // Sizes differ, so the size is measured again soon.
         0 => None,
-        over => Some(over),
+        excess => Some(excess),
     }
 }

@@ -69,7 +69,7 @@ pub fn retry_decision(
         had_input,
     } = attempt;
     let is_safe = access == Access::ReadOnly || !had_input || retry.after_start;
-    let wait = match quota::account_cause(failure.code) {
+    let decision = match quota::account_cause(failure.code) {
         _ if !is_safe => None,
         Some(AccountCause::CredentialRefused) => None,
         Some(cause @ AccountCause::Overloaded) => {
@@ -79,22 +79,23 @@ pub fn retry_decision(
         Some(cause) => quota::deferral_wait(cause, deferral, deferrals, retry_after)
             .map(|wait| RetryDecision::Defer(wait, cause)),
         None if failure.category() == Category::Transient => {
-            let number = number.saturating_sub(deferrals);
-            let is_left = number.saturating_add(own_retries) <= retry.max;
-            let pause = if is_left { retry_pause(retry, number) } else { None };
+            let retry_number = number.saturating_sub(deferrals);
+            let has_retries_left = retry_number.saturating_add(own_retries) <= retry.max;
+            let pause = if has_retries_left { retry_pause(retry, retry_number) } else { None };
             let pause = pause.map(|pause| pause.max(retry_after.unwrap_or_default()));
             pause.filter(|pause| *pause <= MAX_BACKOFF).map(RetryDecision::Retry)
         }
         None => None,
     };
-    wait.unwrap_or(RetryDecision::GiveUp)
+    decision.unwrap_or(RetryDecision::GiveUp)
 }
 
 /// Returns the pause after a failed attempt; `None` if no other attempt follows.
 fn retry_pause(spec: &RetrySpec, attempt: u32) -> Option<Duration> {
     (attempt <= spec.max).then(|| {
-        let times = spec.factor.powi(i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX));
-        let seconds = spec.base.as_secs_f64() * times;
+        let multiplier =
+            spec.factor.powi(i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX));
+        let seconds = spec.base.as_secs_f64() * multiplier;
         Duration::try_from_secs_f64(seconds).unwrap_or(MAX_BACKOFF).min(MAX_BACKOFF)
     })
 }
@@ -141,17 +142,17 @@ mod tests {
     fn retries_inside_the_program_are_counted() {
         let (retry, deferral) = (RetrySpec::default(), DeferralPolicy::default());
         let failure = Failure::new(Code::TransientFailure, "it failed");
-        let after = |number, own_retries| {
+        let decision_for = |number, own_retries| {
             let attempt = FailedAttempt { number, own_retries, ..first_attempt(&retry, &deferral) };
             retry_decision(attempt, &failure, None)
         };
-        assert_eq!(after(1, 2), RetryDecision::Retry(Duration::from_secs(1)));
-        assert_eq!(after(2, 4), RetryDecision::GiveUp);
+        assert_eq!(decision_for(1, 2), RetryDecision::Retry(Duration::from_secs(1)));
+        assert_eq!(decision_for(2, 4), RetryDecision::GiveUp);
         assert_eq!(
-            (after(1, 3), after(1, u32::MAX)),
+            (decision_for(1, 3), decision_for(1, u32::MAX)),
             (RetryDecision::GiveUp, RetryDecision::GiveUp)
         );
-        assert_eq!(after(3, 0), RetryDecision::Retry(Duration::from_secs(4)));
+        assert_eq!(decision_for(3, 0), RetryDecision::Retry(Duration::from_secs(4)));
     }
 
     #[test]
@@ -171,17 +172,17 @@ mod tests {
     fn no_retry_starts_before_its_failure_passes() {
         let (retry, deferral) = (RetrySpec::default(), DeferralPolicy::default());
         let failure = Failure::new(Code::TransientFailure, "it failed");
-        let after = |retry_after| {
+        let decision_for = |retry_after| {
             retry_decision(
                 first_attempt(&retry, &deferral),
                 &failure,
                 Some(Duration::from_secs(retry_after)),
             )
         };
-        assert_eq!(after(0), RetryDecision::Retry(Duration::from_secs(1)));
-        assert_eq!(after(90), RetryDecision::Retry(Duration::from_secs(90)));
+        assert_eq!(decision_for(0), RetryDecision::Retry(Duration::from_secs(1)));
+        assert_eq!(decision_for(90), RetryDecision::Retry(Duration::from_secs(90)));
         assert_eq!(
-            after(3601),
+            decision_for(3601),
             RetryDecision::GiveUp,
             "it would keep its slot for longer than that"
         );
@@ -191,16 +192,16 @@ mod tests {
     fn a_quota_is_waited_for_without_spending_a_retry() {
         let (retry, deferral) =
             (RetrySpec { max: 0, ..RetrySpec::default() }, DeferralPolicy::default());
-        let used_up = Failure::new(Code::QuotaExceeded, "used up");
+        let quota_failure = Failure::new(Code::QuotaExceeded, "used up");
         let attempt = first_attempt(&retry, &deferral);
         let hour = Some(Duration::from_secs(3600));
         let deferred = |seconds| {
             RetryDecision::Defer(Duration::from_secs(seconds), AccountCause::QuotaExhausted)
         };
-        assert_eq!(retry_decision(attempt, &used_up, hour), deferred(3600));
-        assert_eq!(retry_decision(attempt, &used_up, None), deferred(900));
+        assert_eq!(retry_decision(attempt, &quota_failure, hour), deferred(3600));
+        assert_eq!(retry_decision(attempt, &quota_failure, None), deferred(900));
         assert_eq!(
-            retry_decision(attempt, &used_up, hour.map(|hour| hour * 7)),
+            retry_decision(attempt, &quota_failure, hour.map(|hour| hour * 7)),
             RetryDecision::GiveUp
         );
         // After two deferrals the third attempt counts as the first.
@@ -220,15 +221,22 @@ mod tests {
     #[test]
     fn a_writing_agent_is_deferred_only_where_a_retry_is_safe() {
         let (retry, deferral) = (RetrySpec::default(), DeferralPolicy::default());
-        let used_up = Failure::new(Code::QuotaExceeded, "used up");
-        let writes =
+        let quota_failure = Failure::new(Code::QuotaExceeded, "used up");
+        let writing_attempt =
             FailedAttempt { access: Access::ReadWrite, ..first_attempt(&retry, &deferral) };
-        assert_eq!(retry_decision(writes, &used_up, None), RetryDecision::GiveUp);
-        let before = FailedAttempt { had_input: false, ..writes };
-        assert!(matches!(retry_decision(before, &used_up, None), RetryDecision::Defer(..)));
-        let safe = RetrySpec { after_start: true, ..retry };
+        assert_eq!(retry_decision(writing_attempt, &quota_failure, None), RetryDecision::GiveUp);
+        let attempt_before_input = FailedAttempt { had_input: false, ..writing_attempt };
         assert!(matches!(
-            retry_decision(FailedAttempt { retry: &safe, ..writes }, &used_up, None),
+            retry_decision(attempt_before_input, &quota_failure, None),
+            RetryDecision::Defer(..)
+        ));
+        let safe_retry = RetrySpec { after_start: true, ..retry };
+        assert!(matches!(
+            retry_decision(
+                FailedAttempt { retry: &safe_retry, ..writing_attempt },
+                &quota_failure,
+                None
+            ),
             RetryDecision::Defer(..)
         ));
     }

@@ -21,12 +21,12 @@ pub enum SessionDecision {
 #[must_use]
 pub fn decide_session(
     session_spec: &SessionSpec,
-    known: Option<Session>,
+    known_session: Option<Session>,
     now: DateTime<Utc>,
 ) -> SessionDecision {
-    let Some(Session { id, used, .. }) = known else { return SessionDecision::New };
+    let Some(Session { id, last_used_at, .. }) = known_session else { return SessionDecision::New };
     // A clock that was set back yields a negative age, which counts as 0.
-    let age = (now - used).to_std().unwrap_or_default();
+    let age = (now - last_used_at).to_std().unwrap_or_default();
     let is_fresh = session_spec.ttl.is_none_or(|ttl| age < ttl);
     if is_fresh { SessionDecision::Resume(id) } else { SessionDecision::Expired }
 }
@@ -34,17 +34,20 @@ pub fn decide_session(
 /// Returns true if a run failed because the program does not know the session.
 #[must_use]
 pub fn is_lost(session_spec: &SessionSpec, exit: Exit, texts: [&str; 2]) -> bool {
-    let lost = &session_spec.lost;
-    exit.code().is_some_and(|code| lost.exit_codes.contains(&code))
-        || lost.regex.as_ref().is_some_and(|regex| texts.iter().any(|text| regex.is_match(text)))
+    let lost_rules = &session_spec.lost_rules;
+    exit.code().is_some_and(|code| lost_rules.exit_codes.contains(&code))
+        || lost_rules
+            .regex
+            .as_ref()
+            .is_some_and(|regex| texts.iter().any(|text| regex.is_match(text)))
 }
 
 /// Returns the session id that a program wrote within other output; the last one counts.
 #[must_use]
 pub fn find_session_id(session_spec: &SessionSpec, texts: [&str; 2]) -> Option<SessionId> {
     let by_regex = |text: &&str| {
-        let found = session_spec.regex.as_ref()?.captures_iter(text).last()?;
-        let id = found.get(1).or_else(|| found.get(0))?;
+        let captures = session_spec.regex.as_ref()?.captures_iter(text).last()?;
+        let id = captures.get(1).or_else(|| captures.get(0))?;
         SessionId::new(id.as_str())
     };
     let by_pointer = |text: &&str| find_at_pointer(text, session_spec.json_pointer.as_deref()?);
@@ -53,11 +56,11 @@ pub fn find_session_id(session_spec: &SessionSpec, texts: [&str; 2]) -> Option<S
 
 /// Returns the text at a location of a JSON document, or of the last line that is a document with such a location.
 fn find_at_pointer(text: &str, pointer: &str) -> Option<SessionId> {
-    let of = |document: &str| {
+    let id_in = |document: &str| {
         let document: Value = serde_json::from_str(document).ok()?;
         SessionId::new(document.pointer(pointer)?.as_str()?)
     };
-    of(text).or_else(|| text.lines().rev().find_map(of))
+    id_in(text).or_else(|| text.lines().rev().find_map(id_in))
 }
 
 #[cfg(test)]
@@ -72,13 +75,13 @@ mod tests {
 
     fn session_spec() -> SessionSpec {
         SessionSpec {
-            begin: Vec::new(),
-            resume: Vec::new(),
+            start_args: Vec::new(),
+            resume_args: Vec::new(),
             gives_id: false,
             ttl: Some(Duration::from_secs(60)),
             regex: Some(Regex::new("session: ([a-z0-9]+)").unwrap()),
             json_pointer: Some("/s/id".to_owned()),
-            lost: LostSessionRules {
+            lost_rules: LostSessionRules {
                 exit_codes: vec![42],
                 regex: Some(Regex::new("no such session").unwrap()),
             },
@@ -87,10 +90,14 @@ mod tests {
 
     fn decision_after(age: i64) -> SessionDecision {
         let now = DateTime::from_timestamp(1_000_000, 0).unwrap();
-        let used = now - chrono::TimeDelta::seconds(age);
+        let last_used_at = now - chrono::TimeDelta::seconds(age);
         let id = SessionId::new("a").unwrap();
-        let (execution, counted) = (ExecutionId::fresh(), Default::default());
-        decide_session(&session_spec(), Some(Session { id, execution, used, counted }), now)
+        let (execution, reported_counters) = (ExecutionId::fresh(), Default::default());
+        decide_session(
+            &session_spec(),
+            Some(Session { id, execution, last_used_at, reported_counters }),
+            now,
+        )
     }
 
     #[test]
@@ -109,24 +116,31 @@ mod tests {
 
     #[test]
     fn a_lost_session_is_detected_by_exit_code_or_output() {
-        let lost = |code, out, err| is_lost(&session_spec(), Exit::Code(code), [out, err]);
-        assert!(lost(42, "", ""));
-        assert!(lost(1, "no such session", "") && lost(1, "", "sorry, no such session"));
-        assert!(!lost(1, "", "another error"));
+        let is_session_lost =
+            |code, out, err| is_lost(&session_spec(), Exit::Code(code), [out, err]);
+        assert!(is_session_lost(42, "", ""));
+        assert!(
+            is_session_lost(1, "no such session", "")
+                && is_session_lost(1, "", "sorry, no such session")
+        );
+        assert!(!is_session_lost(1, "", "another error"));
         assert!(!is_lost(&session_spec(), Exit::Signal(42), ["", ""]));
     }
 
     #[test]
     fn the_last_session_id_counts_and_patterns_come_first() {
-        let named = |out: &str, err: &str| {
+        let found_id = |out: &str, err: &str| {
             find_session_id(&session_spec(), [out, err])
                 .map(|id| id.expose().to_owned())
                 .unwrap_or_default()
         };
-        assert_eq!(named("session: a1\nsession: b2\n", "session: c3"), "b2");
-        assert_eq!(named("", "session: c3"), "c3");
-        assert_eq!(named(r#"{"s":{"id":"d4"}}"#, ""), "d4");
-        assert_eq!(named("{\"s\":{\"id\":\"d4\"}}\n{\"s\":{\"id\":\"e5\"}}\n{}\njunk", ""), "e5");
-        assert_eq!(named("nothing", r#"{"s":{"id":7}}"#), "");
+        assert_eq!(found_id("session: a1\nsession: b2\n", "session: c3"), "b2");
+        assert_eq!(found_id("", "session: c3"), "c3");
+        assert_eq!(found_id(r#"{"s":{"id":"d4"}}"#, ""), "d4");
+        assert_eq!(
+            found_id("{\"s\":{\"id\":\"d4\"}}\n{\"s\":{\"id\":\"e5\"}}\n{}\njunk", ""),
+            "e5"
+        );
+        assert_eq!(found_id("nothing", r#"{"s":{"id":7}}"#), "");
     }
 }

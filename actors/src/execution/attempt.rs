@@ -37,7 +37,7 @@ pub(super) struct PresentAttempt {
     /// Time of the latest output.
     liveness: Liveness,
     /// Events that an earlier process recorded about the resumed attempt.
-    known: Vec<EventKind>,
+    recorded_events: Vec<EventKind>,
     is_cleaning: bool,
 }
 
@@ -51,8 +51,8 @@ pub(super) struct StartedAttempt {
 }
 
 impl PresentAttempt {
-    /// Creates the part before the start of the work; `known` are the events that an earlier process recorded.
-    pub(super) fn new(attempt_id: AttemptId, known: Vec<EventKind>) -> Self {
+    /// Creates the part before the start of the work; an earlier process recorded the `recorded_events`.
+    pub(super) fn new(attempt_id: AttemptId, recorded_events: Vec<EventKind>) -> Self {
         Self {
             attempt_id,
             unreported: None,
@@ -61,7 +61,7 @@ impl PresentAttempt {
             exit_code: None,
             usage: None,
             liveness: Liveness::default(),
-            known,
+            recorded_events,
             is_cleaning: false,
         }
     }
@@ -113,8 +113,8 @@ impl PresentAttempt {
         workspace: Option<Workspace>,
     ) {
         // Only the first attempt after a restart is replayed; later ones report nothing that is recorded already.
-        let known = mem::take(&mut self.known);
-        let reporter = self.begin(attempt_id, context, fence, known);
+        let recorded_events = mem::take(&mut self.recorded_events);
+        let reporter = self.begin(attempt_id, context, fence, recorded_events);
         let work = work(attempt_id, context, workspace);
         self.lease = Some(context.driver.resume(work, reporter));
     }
@@ -125,12 +125,12 @@ impl PresentAttempt {
         attempt_id: AttemptId,
         context: &ExecutionContext,
         fence: Fence,
-        known: Vec<EventKind>,
+        recorded_events: Vec<EventKind>,
     ) -> Reporter {
         let services = &context.services;
         self.unreported = Some(StartedAttempt { attempt_id, started_at: context.now() });
         (self.liveness, self.usage) = (Liveness::default(), None);
-        let attempt = AttemptContext {
+        let attempt_context = AttemptContext {
             id: context.id,
             attempt_id,
             fence,
@@ -138,26 +138,26 @@ impl PresentAttempt {
             clock: Arc::clone(&services.clock),
             // The redactor of this moment: after a reload a new attempt uses the new rules, and a running text is not
             // redacted by two.
-            redactor: services.redactor.now(),
+            redactor: services.redactor.current(),
             output: OutputSettings {
                 limit: context.spec.limits.sizes.output,
-                raw: context.spec.a2a_exposure.raw,
+                publishes_raw_answer: context.spec.endpoint_config.returns_raw_answers,
             },
             progress: context.progress.clone(),
             liveness: self.liveness.clone(),
-            known: ReplayFilter::new(known),
+            replay_filter: ReplayFilter::new(recorded_events),
             budget_meter: BudgetMeter::of(&context.spec, &services.budget_usages),
-            pending: WriteBuffer::default(),
+            write_buffer: WriteBuffer::default(),
         };
-        let me = context.me.clone();
-        Reporter::new(attempt, move |report| {
-            _ = me.cast(ExecutionMsg::Reported(report)); // A late report is dropped.
+        let actor = context.actor.clone();
+        Reporter::new(attempt_context, move |report| {
+            _ = actor.cast(ExecutionMsg::Reported(report)); // A late report is dropped.
         })
     }
 
     /// Records the start of the process. Returns true if the report belongs to the present attempt.
-    pub(super) fn record_start(&mut self, at: AttemptId, pid: Option<u32>) -> bool {
-        let is_present = at == self.attempt_id;
+    pub(super) fn record_start(&mut self, attempt_id: AttemptId, pid: Option<u32>) -> bool {
+        let is_present = attempt_id == self.attempt_id;
         if is_present {
             self.pid = pid;
         }
@@ -168,27 +168,27 @@ impl PresentAttempt {
     /// one runs, and then its text is kept and its events are dropped.
     pub(super) fn record_end(
         &mut self,
-        at: AttemptId,
+        attempt_id: AttemptId,
         exit_code: Option<i32>,
-        mut lines: WriteBatch,
+        mut batch: WriteBatch,
     ) -> WriteBatch {
-        if at == self.attempt_id {
+        if attempt_id == self.attempt_id {
             (self.pid, self.exit_code) = (None, exit_code);
         } else {
             // The batch is written under the fence of the later attempt, for which these events did not happen.
-            lines.events.clear();
+            batch.events.clear();
         }
-        lines
+        batch
     }
 
     /// Returns the attempt whose end is not reported yet.
-    pub(super) const fn open(&self) -> Option<StartedAttempt> {
+    pub(super) const fn unreported(&self) -> Option<StartedAttempt> {
         self.unreported
     }
 
     /// Returns the start of an attempt whose end is to be reported; `None` if it was reported before.
-    pub(super) fn close(&mut self, at: AttemptId) -> Option<StartedAttempt> {
-        self.unreported.take_if(|started| started.attempt_id == at)
+    pub(super) fn take_unreported(&mut self, attempt_id: AttemptId) -> Option<StartedAttempt> {
+        self.unreported.take_if(|started| started.attempt_id == attempt_id)
     }
 
     /// Requests the work to stop.
@@ -197,9 +197,9 @@ impl PresentAttempt {
     }
 
     /// Sends the answer to a question to the work.
-    pub(super) fn answer(&self, wire: WireId, answer: Option<AnswerValue>) {
+    pub(super) fn answer(&self, wire_id: WireId, answer: Option<AnswerValue>) {
         if let Some(lease) = &self.lease {
-            lease.answer(wire, answer);
+            lease.answer(wire_id, answer);
         }
     }
 
@@ -209,15 +209,15 @@ impl PresentAttempt {
     }
 
     /// Starts a reading by the lease. A failed reading is not reported.
-    pub(super) fn measure(&self, tasks: &mut ExecutionTasks, at: AttemptId) {
+    pub(super) fn measure(&self, tasks: &mut ExecutionTasks, attempt_id: AttemptId) {
         let Some(reading) = self.lease.as_ref().map(|lease| lease.usage()) else { return };
-        tasks.spawn(async move { Some(ExecutionMsg::Measured(at, reading.await?)) });
+        tasks.spawn(async move { Some(ExecutionMsg::Measured(attempt_id, reading.await?)) });
     }
 
     /// Records a reading of the present attempt. Returns true if it belongs to it. A reading does not count as output:
     /// a silent program may use much processor time.
-    pub(super) fn record_reading(&mut self, at: AttemptId, usage: UsageReading) -> bool {
-        let is_present = at == self.attempt_id;
+    pub(super) fn record_reading(&mut self, attempt_id: AttemptId, usage: UsageReading) -> bool {
+        let is_present = attempt_id == self.attempt_id;
         if is_present {
             self.usage = Some(usage);
         }
@@ -225,17 +225,22 @@ impl PresentAttempt {
     }
 
     /// Reports the duration of the attempt's silence after a delay.
-    pub(super) fn check_silence(&self, tasks: &mut ExecutionTasks, at: AttemptId, delay: Duration) {
+    pub(super) fn check_silence(
+        &self,
+        tasks: &mut ExecutionTasks,
+        attempt_id: AttemptId,
+        delay: Duration,
+    ) {
         let liveness = self.liveness.clone();
         tasks.spawn(async move {
             tokio::time::sleep(delay).await;
-            let quiet = liveness.idle_time();
-            Some(ExecutionMsg::Event(ExecutionEvent::Silent { at, quiet }))
+            let silence = liveness.idle_time();
+            Some(ExecutionMsg::Event(ExecutionEvent::Silent { attempt_id, silence }))
         });
     }
 
     /// Starts the clean-up, unless one runs, which reports its end too.
-    pub(super) fn clean(&mut self, tasks: &mut ExecutionTasks, at: AttemptId) {
+    pub(super) fn clean(&mut self, tasks: &mut ExecutionTasks, attempt_id: AttemptId) {
         // A cancellation and the end of the attempt may both request it.
         if mem::replace(&mut self.is_cleaning, true) {
             return;
@@ -246,7 +251,7 @@ impl PresentAttempt {
             if let Some(lease) = lease {
                 lease.clean().await;
             }
-            Some(ExecutionMsg::Event(ExecutionEvent::Cleaned { at }))
+            Some(ExecutionMsg::Event(ExecutionEvent::Cleaned { attempt_id }))
         });
     }
 
@@ -271,7 +276,7 @@ fn work(attempt_id: AttemptId, context: &ExecutionContext, workspace: Option<Wor
 mod tests {
     use super::*;
 
-    const SECOND: AttemptId = AttemptId { attempt: 2, ..AttemptId::FIRST };
+    const SECOND_ATTEMPT: AttemptId = AttemptId { attempt: 2, ..AttemptId::FIRST };
 
     fn started(attempt_id: AttemptId) -> StartedAttempt {
         StartedAttempt { attempt_id, started_at: DateTime::UNIX_EPOCH }
@@ -286,24 +291,24 @@ mod tests {
     fn late_reports_of_an_earlier_attempt_change_nothing() {
         let mut attempt = PresentAttempt::new(AttemptId::FIRST, Vec::new());
         assert!(attempt.record_start(AttemptId::FIRST, Some(7)));
-        attempt.apply_claim(SECOND);
-        assert!(attempt.record_start(SECOND, Some(8)));
+        attempt.apply_claim(SECOND_ATTEMPT);
+        assert!(attempt.record_start(SECOND_ATTEMPT, Some(8)));
         assert!(!attempt.record_start(AttemptId::FIRST, Some(9)));
         assert!(attempt.record_end(AttemptId::FIRST, Some(1), last_records()).is_empty());
         assert!(!attempt.record_reading(AttemptId::FIRST, UsageReading::default()));
         assert_eq!((attempt.pid(), attempt.exit_code(), attempt.usage()), (Some(8), None, None));
-        assert_eq!(attempt.record_end(SECOND, Some(3), last_records()), last_records());
+        assert_eq!(attempt.record_end(SECOND_ATTEMPT, Some(3), last_records()), last_records());
         assert_eq!((attempt.pid(), attempt.exit_code()), (None, Some(3)));
     }
 
     #[test]
     fn the_end_of_an_attempt_is_reported_once() {
         let mut attempt = PresentAttempt::new(AttemptId::FIRST, Vec::new());
-        assert_eq!(attempt.close(AttemptId::FIRST), None, "it has not started");
-        attempt.unreported = Some(started(SECOND));
-        assert_eq!(attempt.close(AttemptId::FIRST), None, "a later attempt runs");
-        assert_eq!(attempt.open(), Some(started(SECOND)));
-        assert_eq!(attempt.close(SECOND), Some(started(SECOND)));
-        assert_eq!(attempt.close(SECOND), None, "its end was reported before");
+        assert_eq!(attempt.take_unreported(AttemptId::FIRST), None, "it has not started");
+        attempt.unreported = Some(started(SECOND_ATTEMPT));
+        assert_eq!(attempt.take_unreported(AttemptId::FIRST), None, "a later attempt runs");
+        assert_eq!(attempt.unreported(), Some(started(SECOND_ATTEMPT)));
+        assert_eq!(attempt.take_unreported(SECOND_ATTEMPT), Some(started(SECOND_ATTEMPT)));
+        assert_eq!(attempt.take_unreported(SECOND_ATTEMPT), None, "its end was reported before");
     }
 }

@@ -20,7 +20,7 @@ use crate::services::workspace_queue::{QueueTicket, WorkspaceQueue};
 /// Resources that the ledger granted to an attempt.
 pub struct ClaimGranted {
     /// Id of the attempt.
-    pub at: AttemptId,
+    pub attempt_id: AttemptId,
     /// Generation of the claim.
     pub fence: Fence,
     /// Folder that only this attempt may modify.
@@ -30,7 +30,7 @@ pub struct ClaimGranted {
 /// Claim that failed because a resource of the attempt is in use.
 pub struct ClaimBlocked {
     /// Id of the attempt.
-    pub at: AttemptId,
+    pub attempt_id: AttemptId,
     /// Resource that is in use.
     pub reason: QueueReason,
     /// Workspace that the attempt requested.
@@ -48,9 +48,9 @@ pub(super) struct ResourceClaim {
     /// Ticket in the queue for a workspace.
     ticket: Option<QueueTicket>,
     /// Receiver of notifications about freed resources.
-    freed: watch::Receiver<WorkspaceWaiters>,
+    release_notices: watch::Receiver<WorkspaceWaiters>,
     /// Workspace of the present attempt.
-    held: Option<HeldWorkspace>,
+    held_workspace: Option<HeldWorkspace>,
     /// Memory reservation, held until the attempt is cleaned up.
     reservation: Option<MemoryReservation>,
     /// Time of the first granted claim.
@@ -107,7 +107,7 @@ struct WaitPlan {
     /// True if the memory stays reserved.
     keeps_memory: bool,
     /// Workspace in whose queue the execution waits.
-    queue: Option<Workspace>,
+    queued_workspace: Option<Workspace>,
 }
 
 impl WaitPlan {
@@ -115,7 +115,7 @@ impl WaitPlan {
         Self {
             // For any other reason this execution cannot start now, so that others may use the memory meanwhile.
             keeps_memory: reason == QueueReason::InsufficientMemory,
-            queue: workspace.filter(|_| reason == QueueReason::WorkspaceBusy),
+            queued_workspace: workspace.filter(|_| reason == QueueReason::WorkspaceBusy),
         }
     }
 }
@@ -136,8 +136,8 @@ impl ResourceClaim {
             declared_memory,
             wait: ClaimWait { attempt_id: None, since: Instant::now(), earlier_wait },
             ticket: None,
-            freed: workspace_queue.subscribe(),
-            held: None,
+            release_notices: workspace_queue.subscribe(),
+            held_workspace: None,
             reservation: None,
             first_granted_at: None,
         }
@@ -147,7 +147,7 @@ impl ResourceClaim {
     pub(super) fn begin(&mut self, attempt_id: AttemptId) -> bool {
         self.wait = self.wait.after_claim(attempt_id, Instant::now());
         let has_memory = self.reserve_memory();
-        self.freed.mark_unchanged(); // Later releases must wake this execution.
+        self.release_notices.mark_unchanged(); // Later releases must wake this execution.
         has_memory
     }
 
@@ -168,7 +168,8 @@ impl ResourceClaim {
     /// Holds the workspace of a granted claim.
     pub(super) fn apply_grant(&mut self, workspace: Option<Workspace>) {
         let workspace_queue = self.workspace_queue.clone();
-        self.held = workspace.map(|workspace| HeldWorkspace { workspace, workspace_queue });
+        self.held_workspace =
+            workspace.map(|workspace| HeldWorkspace { workspace, workspace_queue });
         self.leave_queue();
         // Retries belong to the execution, so the first claim stays the start of its duration.
         self.first_granted_at.get_or_insert_with(Instant::now);
@@ -181,7 +182,7 @@ impl ResourceClaim {
         if !plan.keeps_memory {
             self.reservation = None;
         }
-        let position = match plan.queue {
+        let position = match plan.queued_workspace {
             Some(workspace) => self.wait_for(workspace),
             None => {
                 self.leave_queue();
@@ -201,12 +202,17 @@ impl ResourceClaim {
         position
     }
 
-    /// Repeats the claim when a resource may be free, and at the latest after `within`.
-    pub(super) fn retry(&self, tasks: &mut ExecutionTasks, at: AttemptId, within: Duration) {
-        let mut freed = self.freed.clone();
+    /// Repeats the claim when a resource may be free, and at the latest after `max_delay`.
+    pub(super) fn schedule_retry(
+        &self,
+        tasks: &mut ExecutionTasks,
+        attempt_id: AttemptId,
+        max_delay: Duration,
+    ) {
+        let mut release_notices = self.release_notices.clone();
         tasks.spawn(async move {
-            _ = timeout(within, freed.changed()).await; // Claims again in both cases.
-            Some(ExecutionMsg::Event(ExecutionEvent::ClaimDue { at }))
+            _ = timeout(max_delay, release_notices.changed()).await; // Claims again in both cases.
+            Some(ExecutionMsg::Event(ExecutionEvent::ClaimDue { attempt_id }))
         });
     }
 
@@ -217,7 +223,7 @@ impl ResourceClaim {
 
     /// Returns the workspace of the present attempt.
     pub(super) fn workspace(&self) -> Option<Workspace> {
-        self.held.as_ref().map(|held| held.workspace.clone())
+        self.held_workspace.as_ref().map(|held_workspace| held_workspace.workspace.clone())
     }
 
     /// Returns the time since the first granted claim.
@@ -239,7 +245,7 @@ impl ResourceClaim {
 
     /// Releases the workspace, because the ledger has recorded the end.
     pub(super) fn release_workspace(&mut self) {
-        self.held = None;
+        self.held_workspace = None;
     }
 }
 

@@ -15,18 +15,18 @@ use crate::model::agent::budget::Charge;
 use crate::model::execution::event::EventKind;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::request::Request;
-use crate::model::execution::{AttemptId, Fence, StateChange};
+use crate::model::execution::{AttemptId, Fence, State, StateChange};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::{ClaimCommand, Settlement, WriteBatch};
 use crate::report::BudgetMeter;
 use crate::services::Services;
-use crate::services::credential_breakers::credential;
+use crate::services::credential_breakers::credential_name;
 
 /// Execution with the services that its parts share. Nothing in it changes while the actor lives.
 pub(super) struct ExecutionContext {
     /// Actor of the execution.
-    pub(super) me: ActorRef<ExecutionMsg>,
+    pub(super) actor: ActorRef<ExecutionMsg>,
     /// Id of the execution.
     pub(super) id: ExecutionId,
     /// Raw request.
@@ -43,9 +43,9 @@ pub(super) struct ExecutionContext {
 
 impl ExecutionContext {
     /// Creates the context of an actor from its arguments.
-    pub(super) fn new(me: &ActorRef<ExecutionMsg>, args: &ExecutionArgs) -> Self {
+    pub(super) fn new(actor: &ActorRef<ExecutionMsg>, args: &ExecutionArgs) -> Self {
         Self {
-            me: me.clone(),
+            actor: actor.clone(),
             id: args.id,
             request: Arc::clone(&args.request),
             spec: Arc::clone(&args.spec),
@@ -57,8 +57,8 @@ impl ExecutionContext {
 
     /// Starts the writer of the execution. It ends after the returned sender is dropped.
     pub(super) fn start_writer(&self) -> mpsc::UnboundedSender<WriteOp> {
-        let (me, progress) = (self.me.clone(), self.progress.clone());
-        ExecutionWriter::start(self.id, &self.spec.id, &self.services, me, progress)
+        let (actor, progress) = (self.actor.clone(), self.progress.clone());
+        ExecutionWriter::start(self.id, &self.spec.id, &self.services, actor, progress)
     }
 
     /// Returns the wall time.
@@ -66,16 +66,22 @@ impl ExecutionContext {
         self.services.clock.now()
     }
 
-    /// Creates the claim of an attempt that starts with this transition.
-    pub(super) fn claim_request(&self, fence: Fence, moved: StateChange) -> ClaimRequest {
+    /// Creates the claim of an attempt, with the transition from a state to `Starting`.
+    pub(super) fn claim_request(
+        &self,
+        fence: Fence,
+        attempt_id: AttemptId,
+        from: State,
+    ) -> ClaimRequest {
+        let (at, reason) = (self.now(), "resources are free".to_owned());
         let command = ClaimCommand {
             id: self.id,
             agent: self.spec.id.clone(),
-            limit: self.spec.limits.capacity.running.map(Into::into),
+            limit: self.spec.limits.capacity.max_running.map(Into::into),
             workspace: None, // The workspace is resolved at the last moment.
-            in_turn: self.driver.takes_turns(),
+            runs_in_order: self.driver.takes_turns(),
             fence,
-            moved,
+            state_change: StateChange::new((from, State::Starting), attempt_id, at, reason),
         };
         ClaimRequest {
             command,
@@ -102,8 +108,8 @@ impl ExecutionContext {
             outcome,
             failure,
             exit_code,
-            lines: WriteBatch::default(),
-            keeps_input: self.services.inputs.keeps_input_after(outcome),
+            batch: WriteBatch::default(),
+            keeps_input: self.services.input_sealer.keeps_input_after(outcome),
             at,
         }
     }
@@ -111,22 +117,38 @@ impl ExecutionContext {
     /// Charges an amount to the day of the agent. Returns the event to record; `None` if the amount is 0.
     pub(super) fn charge_day(&self, now: DateTime<Utc>, charge: Charge) -> Option<EventKind> {
         let meter = BudgetMeter::of(&self.spec, &self.services.budget_usages);
-        let charged = meter.charge_event(now, charge)?;
-        meter.take(Some(&charged));
-        self.services.report_spent(&self.spec);
-        Some(charged)
+        let event = meter.charge_event(now, charge)?;
+        meter.add_charge(Some(&event));
+        self.services.report_budget_usage(&self.spec);
+        Some(event)
+    }
+
+    /// Reports used amounts, which are already charged. Output tokens prove that the credential works.
+    pub(super) fn report_usage(&self, charge: Charge) {
+        self.services.report_budget_usage(&self.spec);
+        if charge.output_tokens > 0 {
+            self.report_credential_success();
+        }
+    }
+
+    /// Reports the effect of an attempt's end on its credential.
+    pub(super) fn report_credential_result(&self, result: &Result<(), Failure>) {
+        match result {
+            Ok(()) => self.report_credential_success(),
+            Err(failure) => self.report_credential_failure(failure),
+        }
     }
 
     /// Reports that a request was served with the credential.
-    pub(super) fn report_success(&self) {
+    fn report_credential_success(&self) {
         self.services
             .breakers
-            .record_success(&credential(&self.services.keyring, &self.spec), self.id);
+            .record_success(&credential_name(&self.services.keyring, &self.spec), self.id);
     }
 
     /// Reports a failed attempt to the breaker of the credential. Only failures because of the credential have an
     /// effect.
-    pub(super) fn report_failed(&self, failure: &Failure) {
+    fn report_credential_failure(&self, failure: &Failure) {
         let keyring_and_spec = (&self.services.keyring, &*self.spec);
         self.services.breakers.record_failure(
             keyring_and_spec,

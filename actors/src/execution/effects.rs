@@ -16,18 +16,20 @@ impl ExecutionData {
     pub(super) fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Claim { attempt_id, from } => self.begin_claim(attempt_id, from),
-            Effect::RetryClaim { at, within } => self.claim.retry(&mut self.tasks, at, within),
+            Effect::RetryClaim { attempt_id, within } => {
+                self.claim.schedule_retry(&mut self.tasks, attempt_id, within);
+            }
             Effect::Start { attempt_id } => self.start(attempt_id),
             Effect::Resume { attempt_id } => self.resume(attempt_id),
             Effect::Stop => self.attempt.stop(),
-            Effect::SendLater { after, with: event } => self.schedule_event(after, event),
-            Effect::CheckSilence { at, after } => {
-                self.attempt.check_silence(&mut self.tasks, at, after);
+            Effect::SendLater { after, event } => self.schedule_event(after, event),
+            Effect::CheckSilence { attempt_id, after } => {
+                self.attempt.check_silence(&mut self.tasks, attempt_id, after);
             }
-            Effect::ReadUsage { at } => self.attempt.measure(&mut self.tasks, at),
+            Effect::ReadUsage { attempt_id } => self.attempt.measure(&mut self.tasks, attempt_id),
             Effect::Warn { limit, left, message } => {
                 let at = self.context.now();
-                self.persistence.add(at, self.context.warn(at, limit, left, message));
+                self.persistence.add_event(at, self.context.log_deadline(at, limit, left, message));
             }
             Effect::RecordTransition { from, to, attempt_id, reason } => {
                 let at = self.context.now();
@@ -38,7 +40,7 @@ impl ExecutionData {
                 self.record_transition(StateChange::interrupted(attempt_id, at, interruption));
             }
             Effect::RecordFailedAttempt { failure } => {
-                self.persistence.add(self.context.now(), EventKind::AttemptFailed(failure));
+                self.persistence.add_event(self.context.now(), EventKind::AttemptFailed(failure));
             }
             Effect::Clean { attempt_id } => self.attempt.clean(&mut self.tasks, attempt_id),
             Effect::Settle { attempt_id, ending } => self.settle(attempt_id, ending),
@@ -54,11 +56,10 @@ impl ExecutionData {
     fn begin_claim(&mut self, attempt_id: AttemptId, from: State) {
         if !self.claim.begin(attempt_id) {
             let reason = QueueReason::InsufficientMemory;
-            return self.handle_blocked(ClaimBlocked { at: attempt_id, reason, workspace: None });
+            return self.handle_blocked(ClaimBlocked { attempt_id, reason, workspace: None });
         }
-        let (at, reason) = (self.context.now(), "resources are free".to_owned());
-        let moved = StateChange::new((from, State::Starting), attempt_id, at, reason);
-        self.persistence.claim(self.context.claim_request(self.persistence.fence(), moved));
+        let request = self.context.claim_request(self.persistence.fence(), attempt_id, from);
+        self.persistence.request_claim(request);
     }
 
     fn start(&mut self, attempt_id: AttemptId) {
@@ -81,10 +82,10 @@ impl ExecutionData {
         self.tasks.send_after(delay, event);
     }
 
-    fn record_transition(&mut self, moved: StateChange) {
-        let StateChange { from, to, at, .. } = moved;
+    fn record_transition(&mut self, state_change: StateChange) {
+        let StateChange { from, to, at, .. } = state_change;
         debug_assert!(from.may_become(to), "{from} -> {to}");
-        self.persistence.add(at, EventKind::StateChanged(moved));
+        self.persistence.add_event(at, EventKind::StateChanged(state_change));
         self.publish(to);
     }
 
@@ -97,11 +98,10 @@ impl ExecutionData {
     /// Records the deferral with its transition, and stops the actor.
     fn defer(&mut self, wait: Duration, cause: AccountCause, overloads: u32) {
         let (now, attempt) = (self.context.now(), self.attempt.attempt_id().attempt);
-        let until = deferred_until(now, wait);
-        let (id, agent) = (self.context.id, &self.context.spec.id);
+        let deferral = self.machine.deferral(deferred_until(now, wait), attempt, cause, overloads);
+        let (id, agent, until) = (self.context.id, &self.context.spec.id, deferral.until);
         tracing::info!(execution = %id, %agent, %until, cause = cause.as_str(), "deferred");
-        let deferral = self.machine.deferral(until, attempt, cause, overloads);
-        self.persistence.add(now, EventKind::Deferred(deferral));
+        self.persistence.add_event(now, EventKind::Deferred(deferral));
         self.stop.defer(deferral);
     }
 
@@ -111,20 +111,20 @@ impl ExecutionData {
         self.claim.leave_queue();
         self.context.log_end(&ending, self.claim.elapsed());
         let at = self.context.now();
-        self.report_end(&ending, at);
+        self.report_execution_end(&ending, at);
         let (claim, exit_code) = ((attempt_id, self.persistence.fence()), self.attempt.exit_code());
         self.persistence.settle(self.context.settlement(claim, ending, exit_code, at));
     }
 
     /// Reports the outcome of the execution, without waiting for the driver's report about the attempt.
-    fn report_end(&mut self, ending: &ExecutionEnd, at: DateTime<Utc>) {
+    fn report_execution_end(&mut self, ending: &ExecutionEnd, at: DateTime<Utc>) {
         // After a stop the report of the driver may come late or never, so the end of the attempt is reported here.
         let code = ending.failure.as_ref().map(|failure| failure.code);
-        if let Some(attempt) = self.attempt.open() {
-            self.report_attempt(attempt.attempt_id, code);
+        if let Some(attempt) = self.attempt.unreported() {
+            self.report_attempt_end(attempt.attempt_id, code);
         }
         let (attempt_id, tokens) = (self.attempt.attempt_id(), self.usage.tokens());
-        self.context.report_end(ending, attempt_id, tokens, at);
+        self.context.report_execution_end(ending, attempt_id, tokens, at);
     }
 }
 

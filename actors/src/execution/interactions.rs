@@ -17,8 +17,8 @@ use crate::decide::execution::{Deadline, ExecutionEvent};
 use crate::decide::interaction::{DeadlineDecision, PausedDeadline};
 use crate::decide::output::redact_question;
 use crate::decide::permission;
+use crate::model::execution::AttemptId;
 use crate::model::execution::event::EventKind;
-use crate::model::execution::{AttemptId, State};
 use crate::model::interaction::{
     AnswerSource, AnswerValue, Interaction, InteractionAnswer, InteractionEnd, InteractionId,
     InteractionOwner, InteractionRequestKey, InteractionState, Question, WireId,
@@ -45,7 +45,7 @@ const LOST_ANSWER_WARNING: &str = "the answer to a question of the agent was los
 
 /// Interactions of the present attempt, with the parts of the execution that they use.
 pub(super) struct AttemptInteractions<'e> {
-    pub(super) open: &'e mut OpenInteractions,
+    pub(super) open_interactions: &'e mut OpenInteractions,
     /// True if the result of the work counts.
     pub(super) is_at_work: bool,
     pub(super) context: &'e ExecutionContext,
@@ -58,25 +58,30 @@ pub(super) struct AttemptInteractions<'e> {
 
 impl AttemptInteractions<'_> {
     /// Handles a question of the agent: a rule decides, or the ledger records it for a person.
-    pub(super) fn handle_question(&mut self, at: AttemptId, wire: WireId, question: Question) {
-        if at != self.attempt.attempt_id() || !self.is_at_work {
+    pub(super) fn handle_question(
+        &mut self,
+        attempt_id: AttemptId,
+        wire_id: WireId,
+        question: Question,
+    ) {
+        if attempt_id != self.attempt.attempt_id() || !self.is_at_work {
             return; // The end of the attempt cancels all its requests.
         }
-        let digest = self.context.services.keyring.tool_call(&question);
+        let digest = self.context.services.keyring.question_digest(&question);
         if let Some((verdict, rule)) = self.policy_verdict(&question) {
-            return self.apply_rule_verdict(wire, &question, (verdict, rule, digest));
+            return self.apply_rule_verdict(wire_id, &question, (verdict, rule, digest));
         }
         let (now, id) = (self.context.now(), InteractionId::fresh());
         let timeout = self.context.spec.permissions().timeout;
         let due_at = now + TimeDelta::from_std(timeout).unwrap_or(TimeDelta::MAX);
-        let redactor = self.context.services.redactor.now();
+        let redactor = self.context.services.redactor.current();
         let request = &self.context.request;
         let interaction = Interaction {
             id,
             request_key: InteractionRequestKey {
                 execution: self.context.id,
-                attempt: at,
-                wire: wire.clone(),
+                attempt: attempt_id,
+                wire_id: wire_id.clone(),
             },
             owner: InteractionOwner {
                 principal: request.origin.owner,
@@ -89,52 +94,52 @@ impl AttemptInteractions<'_> {
             asked_at: now,
             due_at,
             state: InteractionState::Open,
-            closed: None,
+            end: None,
             delivered_at: None,
         };
-        if self.open.count() >= MAX_OPEN_QUESTIONS
+        if self.open_interactions.count() >= MAX_OPEN_QUESTIONS
             || interaction.question.size() > MAX_QUESTION_BYTES
         {
-            return self.refuse(wire);
+            return self.refuse(wire_id);
         }
-        self.open.add(wire, id);
-        self.persistence.open(interaction);
+        self.open_interactions.add(wire_id, id);
+        self.persistence.record_interaction(interaction);
     }
 
     /// Cancels a request of the agent that exceeds a limit of questions, and reports it.
-    fn refuse(&mut self, wire: WireId) {
+    fn refuse(&mut self, wire_id: WireId) {
         let message = QUESTION_LIMIT_WARNING.to_owned();
-        self.persistence.add(self.context.now(), EventKind::Warning { message });
+        self.persistence.add_event(self.context.now(), EventKind::Warning { message });
         self.persistence.flush();
-        self.attempt.answer(wire, None);
+        self.attempt.answer(wire_id, None);
     }
 
     /// Returns the verdict of the policy, unless a person decides.
     fn policy_verdict(&self, question: &Question) -> Option<(PermissionVerdict, String)> {
         let subject = question.subject.as_ref().filter(|_| question.kind.is_permission())?;
         let workspace = self.claim.workspace();
-        let root = workspace.as_ref().and_then(|workspace| workspace.path().to_str());
+        let workspace_root = workspace.as_ref().and_then(|workspace| workspace.path().to_str());
         let policy = self.context.spec.permissions();
-        let (verdict, rule) = permission::verdict(policy, subject, root);
+        let (verdict, rule) = permission::verdict(policy, subject, workspace_root);
         (verdict != PermissionVerdict::Ask).then_some((verdict, rule))
     }
 
     /// Records the verdict of a rule, and sends it to the agent.
     fn apply_rule_verdict(
         &mut self,
-        wire: WireId,
+        wire_id: WireId,
         question: &Question,
         (verdict, rule, digest): (PermissionVerdict, String, String),
     ) {
-        let (now, at) = (self.context.now(), self.attempt.attempt_id());
+        let (now, attempt_id) = (self.context.now(), self.attempt.attempt_id());
         let tool = question.subject.as_ref().map(|call| call.tool.clone()).unwrap_or_default();
-        let tool = self.context.services.redactor.now().redact(&tool).into_owned();
-        self.persistence.decide(PermissionDecision {
+        let tool = self.context.services.redactor.current().redact(&tool).into_owned();
+        self.persistence.record_verdict(PermissionDecision {
             at: now,
             agent: self.context.spec.id.clone(),
             owner: self.context.request.origin.owner,
             execution: self.context.id,
-            attempt: at,
+            attempt: attempt_id,
             interaction: None,
             tool: tool.clone(),
             digest,
@@ -148,27 +153,27 @@ impl AttemptInteractions<'_> {
                 reason: Some(format!("the permission policy denies it: {rule}")),
             },
         };
-        self.persistence.add(now, EventKind::PermissionDecided { tool, verdict, rule });
+        self.persistence.add_event(now, EventKind::PermissionDecided { tool, verdict, rule });
         self.persistence.flush();
-        self.attempt.answer(wire, Some(answer));
+        self.attempt.answer(wire_id, Some(answer));
     }
 
     /// Handles a withdrawal by the agent.
-    pub(super) fn handle_withdrawal(&mut self, at: AttemptId, wire: &WireId) {
-        if at != self.attempt.attempt_id() {
+    pub(super) fn handle_withdrawal(&mut self, attempt_id: AttemptId, wire_id: &WireId) {
+        if attempt_id != self.attempt.attempt_id() {
             return;
         }
-        if let Some(id) = self.open.by_wire.get(wire).copied() {
+        if let Some(id) = self.open_interactions.by_wire_id.get(wire_id).copied() {
             self.close_interaction(id, InteractionState::Withdrawn, AnswerSource::Agent);
         }
     }
 
     /// Handles the delivery of an answer.
-    pub(super) fn record_delivery(&mut self, at: AttemptId, wire: &WireId) {
-        if at != self.attempt.attempt_id() {
+    pub(super) fn record_delivery(&mut self, attempt_id: AttemptId, wire_id: &WireId) {
+        if attempt_id != self.attempt.attempt_id() {
             return;
         }
-        if let Some(id) = self.open.sent.remove(wire) {
+        if let Some(id) = self.open_interactions.undelivered_answers.remove(wire_id) {
             self.persistence.record_delivery(id, self.context.now());
         }
     }
@@ -179,14 +184,14 @@ impl AttemptInteractions<'_> {
             InteractionMsg::Recorded(interaction, OpenOutcome::New) => {
                 self.handle_opened(&interaction);
             }
-            InteractionMsg::Recorded(_, OpenOutcome::Existing(known)) => {
-                return self.handle_known(&known);
+            InteractionMsg::Recorded(_, OpenOutcome::Existing(existing)) => {
+                return self.handle_existing(&existing);
             }
             InteractionMsg::Recorded(interaction, OpenOutcome::Superseded) => {
-                _ = self.forget(interaction.id);
+                _ = self.remove_question(interaction.id);
             }
             InteractionMsg::Due(id) => {
-                if self.open.contains(id) {
+                if self.open_interactions.contains(id) {
                     self.close_interaction(id, InteractionState::Expired, AnswerSource::Timeout);
                 }
             }
@@ -196,7 +201,7 @@ impl AttemptInteractions<'_> {
                 return self.deliver(&interaction);
             }
             InteractionMsg::Answered(interaction, reply) => {
-                self.adopt(&interaction);
+                self.adopt_id(&interaction);
                 let event = self.deliver(&interaction);
                 _ = reply.send(Some(self.context.progress.subscribe()));
                 return event;
@@ -213,49 +218,55 @@ impl AttemptInteractions<'_> {
             tokio::time::sleep(left).await;
             Some(ExecutionMsg::Interaction(InteractionMsg::Due(id)))
         });
-        self.published.publish_interactions(self.open.count());
+        self.published.publish_interactions(self.open_interactions.count());
     }
 
     /// Handles a question that the ledger knew: the attempt is replayed after the loss of a process or an actor. The
     /// interaction keeps its id and its remaining time; an answer that was never written to the agent is sent now. An
     /// agent whose input contains the answer does not ask again.
-    fn handle_known(&mut self, known: &Interaction) -> Option<ExecutionEvent> {
-        self.adopt(known);
-        if !known.is_open() {
-            return self.deliver(known);
+    fn handle_existing(&mut self, existing: &Interaction) -> Option<ExecutionEvent> {
+        self.adopt_id(existing);
+        if !existing.is_open() {
+            return self.deliver(existing);
         }
         // Its answer may have arrived before this reading of the ledger.
-        if self.open.contains(known.id) {
-            self.handle_opened(known);
+        if self.open_interactions.contains(existing.id) {
+            self.handle_opened(existing);
         }
         None
     }
 
     /// Gives the agent's request the id of the interaction that the ledger knew for it.
-    fn adopt(&mut self, known: &Interaction) {
-        if known.request_key.attempt == self.attempt.attempt_id()
-            && let Some(id) = self.open.by_wire.get_mut(&known.request_key.wire)
+    fn adopt_id(&mut self, existing: &Interaction) {
+        if existing.request_key.attempt == self.attempt.attempt_id()
+            && let Some(id) =
+                self.open_interactions.by_wire_id.get_mut(&existing.request_key.wire_id)
         {
-            *id = known.id;
+            *id = existing.id;
         }
     }
 
-    fn close_interaction(&mut self, id: InteractionId, state: InteractionState, by: AnswerSource) {
-        let answer = InteractionAnswer { value: None, by };
-        self.persistence.close(id, InteractionEnd { state, answer, at: self.context.now() });
+    fn close_interaction(
+        &mut self,
+        id: InteractionId,
+        state: InteractionState,
+        source: AnswerSource,
+    ) {
+        let answer = InteractionAnswer { value: None, by: source };
+        self.persistence.record_close(id, InteractionEnd { state, answer, at: self.context.now() });
     }
 
     /// Sends the answer of a closed interaction to the agent, once. Returns the event that ends the execution instead,
     /// if the policy cancels it.
     fn deliver(&mut self, interaction: &Interaction) -> Option<ExecutionEvent> {
-        let wire = self.forget(interaction.id)?;
-        let closed = interaction.closed.as_ref()?;
+        let wire_id = self.remove_question(interaction.id)?;
+        let closed = interaction.end.as_ref()?;
         // The ledger erases the clear text with the delivery, and the redacted text is no answer. The agent asks
         // although the answer was delivered, or the answer cannot be read: its request is cancelled, which permits
         // nothing, and the record of the interaction stays as it is.
         let is_answered = closed.state == InteractionState::Answered;
         if interaction.delivered_at.is_some() || is_answered && closed.answer.value.is_none() {
-            self.lose_answer(wire);
+            self.cancel_unanswerable(wire_id);
             return None;
         }
         let is_permission = interaction.question.kind.is_permission();
@@ -271,48 +282,50 @@ impl AttemptInteractions<'_> {
             }
             InteractionState::Lost => None,
         };
-        self.open.sent.insert(wire.clone(), interaction.id);
-        self.attempt.answer(wire, answer);
+        self.open_interactions.undelivered_answers.insert(wire_id.clone(), interaction.id);
+        self.attempt.answer(wire_id, answer);
         None
     }
 
     /// Cancels a request of the agent whose answer cannot be sent, and reports it.
-    fn lose_answer(&mut self, wire: WireId) {
+    fn cancel_unanswerable(&mut self, wire_id: WireId) {
         tracing::warn!(execution = %self.context.id, "{LOST_ANSWER_WARNING}");
         let message = LOST_ANSWER_WARNING.to_owned();
-        self.persistence.add(self.context.now(), EventKind::Warning { message });
+        self.persistence.add_event(self.context.now(), EventKind::Warning { message });
         self.persistence.flush();
-        self.attempt.answer(wire, None);
+        self.attempt.answer(wire_id, None);
     }
 
     /// Removes a question, and continues the deadlines that it paused. Returns the request of the agent.
-    fn forget(&mut self, id: InteractionId) -> Option<WireId> {
-        let (wire, due) = self.open.remove(id)?;
-        self.published.publish_interactions(self.open.count());
+    fn remove_question(&mut self, id: InteractionId) -> Option<WireId> {
+        let (wire_id, postponed_deadlines) = self.open_interactions.remove(id)?;
+        self.published.publish_interactions(self.open_interactions.count());
         self.attempt.record_activity(); // The wait for a person is no silence of the agent.
-        let at = self.attempt.attempt_id();
-        for (deadline, delay) in due {
-            self.tasks.send_after(delay, deadline_event(deadline, at));
+        let attempt_id = self.attempt.attempt_id();
+        for (deadline, delay) in postponed_deadlines {
+            self.tasks.send_after(delay, deadline_event(deadline, attempt_id));
         }
-        Some(wire)
+        Some(wire_id)
     }
 
     /// Returns the event, unless it is a deadline that an interaction postpones.
-    pub(super) fn unless_paused(&mut self, event: ExecutionEvent) -> Option<ExecutionEvent> {
-        let (deadline, at) = match event {
-            ExecutionEvent::RunDeadlineNear { at } => (PausedDeadline::RunWarning, at),
-            ExecutionEvent::DeadlinePassed { at, deadline: Deadline::Run } => {
-                (PausedDeadline::Run, at)
+    pub(super) fn filter_paused(&mut self, event: ExecutionEvent) -> Option<ExecutionEvent> {
+        let (deadline, attempt_id) = match event {
+            ExecutionEvent::RunDeadlineNear { attempt_id } => {
+                (PausedDeadline::RunWarning, attempt_id)
             }
-            ExecutionEvent::Silent { at, .. } if self.open.pause.is_open() => {
-                return Some(ExecutionEvent::Silent { at, quiet: Duration::ZERO });
+            ExecutionEvent::DeadlinePassed { attempt_id, deadline: Deadline::Run } => {
+                (PausedDeadline::Run, attempt_id)
+            }
+            ExecutionEvent::Silent { attempt_id, .. } if self.open_interactions.pause.is_open() => {
+                return Some(ExecutionEvent::Silent { attempt_id, silence: Duration::ZERO });
             }
             event => return Some(event),
         };
-        if at != self.attempt.attempt_id() || self.published.state() != State::Running {
+        if attempt_id != self.attempt.attempt_id() || !self.published.is_running() {
             return Some(event);
         }
-        match self.open.pause.decide(deadline) {
+        match self.open_interactions.pause.decide(deadline) {
             DeadlineDecision::Passed => Some(event),
             DeadlineDecision::Held => None,
             DeadlineDecision::After(delay) => {
@@ -323,9 +336,11 @@ impl AttemptInteractions<'_> {
     }
 }
 
-fn deadline_event(deadline: PausedDeadline, at: AttemptId) -> ExecutionEvent {
+fn deadline_event(deadline: PausedDeadline, attempt_id: AttemptId) -> ExecutionEvent {
     match deadline {
-        PausedDeadline::RunWarning => ExecutionEvent::RunDeadlineNear { at },
-        PausedDeadline::Run => ExecutionEvent::DeadlinePassed { at, deadline: Deadline::Run },
+        PausedDeadline::RunWarning => ExecutionEvent::RunDeadlineNear { attempt_id },
+        PausedDeadline::Run => {
+            ExecutionEvent::DeadlinePassed { attempt_id, deadline: Deadline::Run }
+        }
     }
 }

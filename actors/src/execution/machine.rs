@@ -64,7 +64,7 @@ impl PhaseMachine {
 
 /// Returns the event for the end of an attempt, with the duration of its failure if known.
 pub(super) fn end_event(
-    at: AttemptId,
+    attempt_id: AttemptId,
     result: Result<(), Failure>,
     now: DateTime<Utc>,
 ) -> ExecutionEvent {
@@ -73,11 +73,11 @@ pub(super) fn end_event(
             Some(until) => {
                 // A decision has no clock, so the time becomes a duration here; a time in the past means no wait.
                 let retry_after = (until - now).to_std().unwrap_or_default();
-                ExecutionEvent::Failed { at, failure, retry_after }
+                ExecutionEvent::Failed { attempt_id, failure, retry_after }
             }
-            None => ExecutionEvent::Ended { at, result: Err(failure) },
+            None => ExecutionEvent::Ended { attempt_id, result: Err(failure) },
         },
-        Ok(()) => ExecutionEvent::Ended { at, result: Ok(()) },
+        Ok(()) => ExecutionEvent::Ended { attempt_id, result: Ok(()) },
     }
 }
 

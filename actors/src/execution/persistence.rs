@@ -38,8 +38,16 @@ impl Persistence {
     }
 
     /// Adds an event to the pending records.
-    pub(super) fn add(&mut self, at: DateTime<Utc>, event: EventKind) {
+    pub(super) fn add_event(&mut self, at: DateTime<Utc>, event: EventKind) {
         self.pending.events.push((at, event));
+    }
+
+    /// Adds events to the pending records, each with its time.
+    pub(super) fn add_events(
+        &mut self,
+        events: impl IntoIterator<Item = (DateTime<Utc>, EventKind)>,
+    ) {
+        self.pending.events.extend(events);
     }
 
     /// Adds a batch to the pending records.
@@ -62,13 +70,13 @@ impl Persistence {
     }
 
     /// Records an open interaction, after the pending records.
-    pub(super) fn open(&mut self, interaction: Interaction) {
+    pub(super) fn record_interaction(&mut self, interaction: Interaction) {
         self.flush();
         self.send(WriteOp::Interaction(InteractionOp::Open(self.fence, Box::new(interaction))));
     }
 
     /// Closes an interaction that got no answer.
-    pub(super) fn close(&self, id: InteractionId, end: InteractionEnd) {
+    pub(super) fn record_close(&self, id: InteractionId, end: InteractionEnd) {
         self.send(WriteOp::Interaction(InteractionOp::Close(id, Box::new(end))));
     }
 
@@ -78,21 +86,21 @@ impl Persistence {
     }
 
     /// Records the verdict of a rule.
-    pub(super) fn decide(&self, decision: PermissionDecision) {
+    pub(super) fn record_verdict(&self, decision: PermissionDecision) {
         self.send(WriteOp::Interaction(InteractionOp::Decide(Box::new(decision))));
     }
 
     /// Requests the resources of an attempt from the ledger.
-    pub(super) fn claim(&self, request: ClaimRequest) {
+    pub(super) fn request_claim(&self, request: ClaimRequest) {
         self.send(WriteOp::Claim(Box::new(request)));
     }
 
     /// Settles the execution. Its last records are the pending ones, so that the ledger commits both together.
-    pub(super) fn settle(&mut self, end: Settlement) {
-        let mut lines = mem::take(&mut self.pending);
+    pub(super) fn settle(&mut self, settlement: Settlement) {
+        let mut batch = mem::take(&mut self.pending);
         // The pending records happened before the end, and the ledger numbers them in this order.
-        lines.extend(end.lines);
-        self.send(WriteOp::Settle(Settlement { lines, ..end }));
+        batch.extend(settlement.batch);
+        self.send(WriteOp::Settle(Settlement { batch, ..settlement }));
     }
 
     /// Sends the pending records, and requests a message once all records are written.
@@ -114,11 +122,11 @@ mod tests {
     use crate::model::id::ExecutionId;
 
     fn persistence() -> (Persistence, mpsc::UnboundedReceiver<WriteOp>) {
-        let (sender, written) = mpsc::unbounded_channel();
-        (Persistence::new(Fence(1), sender), written)
+        let (sender, operations) = mpsc::unbounded_channel();
+        (Persistence::new(Fence(1), sender), operations)
     }
 
-    fn moved(to: State) -> EventKind {
+    fn state_changed(to: State) -> EventKind {
         let now = DateTime::UNIX_EPOCH;
         let states = (State::Starting, to);
         EventKind::StateChanged(StateChange::new(states, AttemptId::FIRST, now, String::new()))
@@ -131,34 +139,38 @@ mod tests {
 
     #[test]
     fn records_of_one_event_are_one_write_under_the_latest_claim() {
-        let (mut persistence, mut written) = persistence();
+        let (mut persistence, mut operations) = persistence();
         persistence.flush();
-        assert!(written.try_recv().is_err(), "without records nothing is written");
-        persistence.add(DateTime::UNIX_EPOCH, moved(State::Running));
-        persistence.add(DateTime::UNIX_EPOCH, warning());
+        assert!(operations.try_recv().is_err(), "without records nothing is written");
+        persistence.add_event(DateTime::UNIX_EPOCH, state_changed(State::Running));
+        persistence.add_event(DateTime::UNIX_EPOCH, warning());
         persistence.set_fence(Fence(2));
         persistence.flush();
         persistence.flush();
-        let Ok(WriteOp::Record(Fence(2), batch)) = written.try_recv() else { panic!("no record") };
+        let Ok(WriteOp::Record(Fence(2), batch)) = operations.try_recv() else {
+            panic!("no record")
+        };
         assert_eq!(batch.events.len(), 2);
-        assert!(written.try_recv().is_err(), "the records are written once");
+        assert!(operations.try_recv().is_err(), "the records are written once");
     }
 
     #[test]
     fn only_a_start_may_wait_for_the_next_write() {
-        let (mut persistence, mut written) = persistence();
-        for (event, waits) in [(moved(State::Running), true), (moved(State::Failed), false)] {
-            persistence.add(DateTime::UNIX_EPOCH, event.clone());
+        let (mut persistence, mut operations) = persistence();
+        for (event, waits) in
+            [(state_changed(State::Running), true), (state_changed(State::Failed), false)]
+        {
+            persistence.add_event(DateTime::UNIX_EPOCH, event.clone());
             persistence.flush();
-            let operation = written.try_recv().unwrap();
+            let operation = operations.try_recv().unwrap();
             assert_eq!(matches!(operation, WriteOp::RecordLater(..)), waits, "{event:?}");
         }
     }
 
     #[test]
     fn the_settlement_includes_the_pending_records() {
-        let (mut persistence, mut written) = persistence();
-        persistence.add(DateTime::UNIX_EPOCH, moved(State::Failed));
+        let (mut persistence, mut operations) = persistence();
+        persistence.add_event(DateTime::UNIX_EPOCH, state_changed(State::Failed));
         persistence.record_first(DateTime::UNIX_EPOCH, warning());
         persistence.settle(Settlement {
             id: ExecutionId::fresh(),
@@ -167,15 +179,15 @@ mod tests {
             outcome: Outcome::Failed,
             failure: None,
             exit_code: None,
-            lines: WriteBatch::default(),
+            batch: WriteBatch::default(),
             keeps_input: false,
             at: DateTime::UNIX_EPOCH,
         });
         persistence.finish();
-        let Ok(WriteOp::Record(_, first)) = written.try_recv() else { panic!("no record") };
+        let Ok(WriteOp::Record(_, first)) = operations.try_recv() else { panic!("no record") };
         assert_eq!(first.events, [(DateTime::UNIX_EPOCH, warning())]);
-        let Ok(WriteOp::Settle(end)) = written.try_recv() else { panic!("no end") };
-        assert_eq!(end.lines.events, [(DateTime::UNIX_EPOCH, moved(State::Failed))]);
-        assert!(matches!(written.try_recv(), Ok(WriteOp::Finish)), "the end is the last record");
+        let Ok(WriteOp::Settle(end)) = operations.try_recv() else { panic!("no end") };
+        assert_eq!(end.batch.events, [(DateTime::UNIX_EPOCH, state_changed(State::Failed))]);
+        assert!(matches!(operations.try_recv(), Ok(WriteOp::Finish)), "the end is the last record");
     }
 }

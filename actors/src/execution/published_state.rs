@@ -38,10 +38,15 @@ impl PublishedState {
         self.state
     }
 
+    /// Returns true if the agent is working.
+    pub(super) fn is_running(&self) -> bool {
+        self.state == State::Running
+    }
+
     /// Sets the deadline of the present state.
-    pub(super) fn set_deadline(&mut self, now: DateTime<Utc>, after: Duration) {
+    pub(super) fn set_deadline(&mut self, now: DateTime<Utc>, delay: Duration) {
         self.deadline =
-            TimeDelta::from_std(after).ok().and_then(|after| now.checked_add_signed(after));
+            TimeDelta::from_std(delay).ok().and_then(|delay| now.checked_add_signed(delay));
     }
 
     /// Publishes a new state; `channel` contains the partial answer of the attempt, if there is one.
@@ -122,7 +127,7 @@ impl PublishedState {
             followers: progress.followers.count(),
             attempt_id: Some(attempt.attempt_id()),
             pid: attempt.pid(),
-            usage: attempt.usage().filter(|_| self.state == State::Running),
+            usage: attempt.usage().filter(|_| self.is_running()),
             deadline: self.deadline,
         }
     }
@@ -133,11 +138,13 @@ fn partial_answer(
     state: State,
     attempt_id: AttemptId,
     channel: Option<TextChannel>,
-    known: Option<PartialAnswer>,
+    published: Option<PartialAnswer>,
 ) -> Option<PartialAnswer> {
     let is_at_work = matches!(state, State::Starting | State::Running);
     let channel = channel.filter(|_| is_at_work)?;
-    let from = known.filter(|known| known.attempt_id == attempt_id).map_or(0, |known| known.from);
+    let from = published
+        .filter(|published| published.attempt_id == attempt_id)
+        .map_or(0, |published| published.from);
     Some(PartialAnswer { attempt_id, channel, from })
 }
 
@@ -148,19 +155,22 @@ mod tests {
     const CHANNEL: Option<TextChannel> = Some(TextChannel::Stdout);
 
     fn published() -> (PublishedState, watch::Receiver<Progress>) {
-        let (progress, seen) = watch::channel(Progress::accepted());
-        (PublishedState::new(State::Idle, DateTime::UNIX_EPOCH, progress), seen)
+        let (progress, progress_receiver) = watch::channel(Progress::accepted());
+        (PublishedState::new(State::Idle, DateTime::UNIX_EPOCH, progress), progress_receiver)
     }
 
     #[test]
     fn a_question_is_visible_once_it_is_recorded() {
-        let (mut published, seen) = published();
+        let (mut published, progress_receiver) = published();
         let now = DateTime::UNIX_EPOCH;
         published.publish(State::Running, now, AttemptId::FIRST, None);
         published.publish(State::Waiting, now, AttemptId::FIRST, None);
-        assert!(seen.borrow().state == State::Running && seen.borrow().has_requested_input);
+        assert!(
+            progress_receiver.borrow().state == State::Running
+                && progress_receiver.borrow().has_requested_input
+        );
         published.publish_wait(None);
-        assert_eq!(seen.borrow().state, State::Waiting);
+        assert_eq!(progress_receiver.borrow().state, State::Waiting);
     }
 
     #[test]

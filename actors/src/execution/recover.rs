@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::decide::execution::transitions_to_end;
-use crate::decide::recovery::{InputLoss, RecoveryDecision, interruption_failure, recover};
+use crate::decide::recovery::{
+    InputLoss, RecoveryDecision, interruption_failure, recovery_decision,
+};
 use crate::driver::{ClaimedWork, Driver};
 use crate::model::agent::AgentSpec;
 use crate::model::agent::quota::Deferral;
@@ -45,9 +47,9 @@ pub struct ContinuedWork {
     /// The original request, or the redacted one if the raw input is lost.
     pub(crate) request: Arc<Request>,
     /// The driver's claim on the work.
-    pub(crate) work: ClaimedWork,
+    pub(crate) claimed_work: ClaimedWork,
     /// The events that are already recorded about the attempt.
-    pub(crate) known: Vec<EventKind>,
+    pub(crate) recorded_events: Vec<EventKind>,
     /// True if the request is the original one.
     pub(crate) is_unredacted: bool,
 }
@@ -78,18 +80,18 @@ async fn claim_work(
 ) -> Result<Option<ContinuedWork>, LedgerError> {
     let Some(record) = read_unfinished(services, id).await? else { return Ok(None) };
     let is_at_work = matches!(record.state, State::Starting | State::Running);
-    let work = if is_at_work { driver.claim(id, record.attempt_id) } else { None };
-    match work {
-        Some(work) => {
+    let claimed_work = if is_at_work { driver.claim(id, record.attempt_id) } else { None };
+    match claimed_work {
+        Some(claimed_work) => {
             let raw = raw_input(services, &record).await?;
-            continued_work(services, record, (raw, work)).await.map(Some)
+            continued_work(services, record, (raw, claimed_work)).await.map(Some)
         }
         None => Ok(None),
     }
 }
 
 /// Recovers the unfinished executions of an agent, oldest first, once the earlier writers have finished.
-pub(crate) async fn resume(
+pub(crate) async fn recover_unfinished(
     services: &Services,
     spec: &AgentSpec,
     driver: &dyn Driver,
@@ -104,23 +106,23 @@ pub(crate) async fn resume(
         let has_started = matches!(record.state, State::Starting | State::Running);
         let work = if has_started { driver.claim(record.id, record.attempt_id) } else { None };
         let raw = raw_input(services, &record).await?;
-        let lost = raw.as_ref().err().copied();
-        match recover(&record, services.clock.now(), queue_timeout, work.is_some(), lost) {
+        let (now, input_loss) = (services.clock.now(), raw.as_ref().err().copied());
+        match recovery_decision(&record, now, queue_timeout, work.is_some(), input_loss) {
             RecoveryDecision::Resume => {
-                let held =
+                let continued =
                     continued_work(services, record, (raw, work.unwrap_or_default())).await?;
-                recovered.push(RecoveredExecution::Resumed(Box::new(held)));
+                recovered.push(RecoveredExecution::Resumed(Box::new(continued)));
             }
             RecoveryDecision::Keep => {
                 recovered.push(RecoveredExecution::AwaitingInput(Box::new(record)));
             }
-            RecoveryDecision::Fail(failure) => fail(services, &record, failure).await?,
-            RecoveryDecision::Defer(deferred) => {
-                let request = request(services, &record, raw.ok().flatten()).await?;
-                recovered.push(RecoveredExecution::Deferred(Box::new(record), deferred, request));
+            RecoveryDecision::Fail(failure) => fail_execution(services, &record, failure).await?,
+            RecoveryDecision::Defer(deferral) => {
+                let request = build_request(services, &record, raw.ok().flatten()).await?;
+                recovered.push(RecoveredExecution::Deferred(Box::new(record), deferral, request));
             }
             RecoveryDecision::Requeue => {
-                let request = request(services, &record, raw.ok().flatten()).await?;
+                let request = build_request(services, &record, raw.ok().flatten()).await?;
                 recovered.push(RecoveredExecution::Requeued(Box::new(record), request));
             }
         }
@@ -144,19 +146,19 @@ async fn raw_input(
 async fn continued_work(
     services: &Services,
     record: Record,
-    (raw, work): (Result<Option<Input>, InputLoss>, ClaimedWork),
+    (raw, claimed_work): (Result<Option<Input>, InputLoss>, ClaimedWork),
 ) -> Result<ContinuedWork, LedgerError> {
     tracing::info!(execution = %record.id, agent = %record.agent, "goes on");
     let is_unredacted = raw.is_ok();
-    let request = request(services, &record, raw.ok().flatten()).await?;
+    let request = build_request(services, &record, raw.ok().flatten()).await?;
     let events = services.ledger.events(record.id, 0).await?;
     let start_index = events.iter().rposition(|event| {
-        matches!(&event.data, EventKind::StateChanged(moved)
-        if moved.to == State::Starting)
+        matches!(&event.data, EventKind::StateChanged(state_change)
+        if state_change.to == State::Starting)
     });
     let events = events.into_iter().skip(start_index.map_or(0, |start_index| start_index + 1));
-    let known = events.map(|event| event.data).collect();
-    Ok(ContinuedWork { record, request, work, known, is_unredacted })
+    let recorded_events = events.map(|event| event.data).collect();
+    Ok(ContinuedWork { record, request, claimed_work, recorded_events, is_unredacted })
 }
 
 /// Settles an execution whose actor has stopped, under the generation that the ledger knows. If that changes meanwhile,
@@ -175,7 +177,7 @@ async fn settle_unfinished(
 ) -> Result<(), LedgerError> {
     while let Some(record) = read_unfinished(services, id).await? {
         driver.terminate(id, record.attempt_id).await;
-        fail(services, &record, interruption_failure()).await?;
+        fail_execution(services, &record, interruption_failure()).await?;
     }
     Ok(())
 }
@@ -192,7 +194,7 @@ async fn settle_if_idle(services: &Services, id: ExecutionId) -> Result<(), Ledg
     match read_unfinished(services, id).await? {
         Some(record) if record.state == State::Idle => {
             let message = "its agent failed while it took the message";
-            fail(services, &record, Failure::new(Code::InterruptedNotRun, message)).await
+            fail_execution(services, &record, Failure::new(Code::InterruptedNotRun, message)).await
         }
         _ => Ok(()),
     }
@@ -226,7 +228,7 @@ async fn settle_agent_executions(
     for record in services.ledger.executions(filter).await? {
         match record.state {
             State::Waiting => continue, // It holds no resources and may be answered later.
-            State::Idle => fail(services, &record, idle_failure.clone()).await?,
+            State::Idle => fail_execution(services, &record, idle_failure.clone()).await?,
             _ => {}
         }
         settle_unfinished(services, driver, record.id).await?;
@@ -254,7 +256,7 @@ async fn settle_open_questions(
     };
     let records = services.ledger.executions(filter).await?.into_iter();
     for record in records.filter(|record| record.state == State::Waiting) {
-        fail(services, &record, failure.clone()).await?;
+        fail_execution(services, &record, failure.clone()).await?;
     }
     Ok(())
 }
@@ -273,35 +275,35 @@ async fn read_unfinished(
 }
 
 /// Settles an execution as failed, with the transitions from its present state.
-pub(crate) async fn fail(
+pub(crate) async fn fail_execution(
     services: &Services,
     record: &Record,
     failure: Failure,
 ) -> Result<(), LedgerError> {
     tracing::warn!(execution = %record.id, agent = %record.agent, code = %failure.code, "taken up");
     let (at, attempt_id) = (services.clock.now(), record.attempt_id);
-    let moves = transitions_to_end(record.state, Outcome::Failed).into_iter();
-    let moves =
-        moves.map(|states| StateChange::new(states, attempt_id, at, failure.message.clone()));
+    let transitions = transitions_to_end(record.state, Outcome::Failed).into_iter();
+    let transitions =
+        transitions.map(|states| StateChange::new(states, attempt_id, at, failure.message.clone()));
     let code = failure.code;
     let settlement = Settlement {
         // This also applies if no key opens the input: once the operator restores the right key file, a retry works.
-        keeps_input: services.inputs.keeps_input_after(Outcome::Failed),
+        keeps_input: services.input_sealer.keeps_input_after(Outcome::Failed),
         id: record.id,
         fence: record.fence,
         attempt_id,
         outcome: Outcome::Failed,
-        lines: WriteBatch::from_transitions(moves),
+        batch: WriteBatch::from_transitions(transitions),
         failure: Some(failure),
         exit_code: record.exit_code,
         at,
     };
     services.ledger.settle(settlement).await?;
-    report_end(services, record, code);
+    report_execution_end(services, record, code);
     Ok(())
 }
 
-fn report_end(services: &Services, record: &Record, code: Code) {
+fn report_execution_end(services: &Services, record: &Record, code: Code) {
     let subject = TelemetrySubject {
         execution: record.id,
         agent: record.agent.clone(),
@@ -309,16 +311,10 @@ fn report_end(services: &Services, record: &Record, code: Code) {
         request_trace: record.trace.clone(),
     };
     let (outcome, code, tokens) = (Outcome::Failed, Some(code), TokenCounts::default());
-    let (attempt_id, accepted, at) = (record.attempt_id, record.accepted_at, services.clock.now());
-    services.observer.record(TelemetryEvent::ExecutionEnded(EndedExecution {
-        subject,
-        attempt_id,
-        accepted,
-        at,
-        outcome,
-        code,
-        tokens,
-    }));
+    let (attempt_id, accepted_at, at) =
+        (record.attempt_id, record.accepted_at, services.clock.now());
+    let ended = EndedExecution { subject, attempt_id, accepted_at, at, outcome, code, tokens };
+    services.observer.record(TelemetryEvent::ExecutionEnded(ended));
 }
 
 /// Reads the latest request of an execution with its original input.
@@ -327,20 +323,20 @@ pub(crate) async fn read_request(
     record: &Record,
 ) -> Result<Result<Arc<Request>, InputLoss>, LedgerError> {
     Ok(match raw_input(services, record).await? {
-        Ok(raw) => Ok(request(services, record, raw).await?),
-        Err(lost) => Err(lost),
+        Ok(raw) => Ok(build_request(services, record, raw).await?),
+        Err(input_loss) => Err(input_loss),
     })
 }
 
 /// Returns the latest request of an execution, with this raw input or else with the stored one.
-async fn request(
+async fn build_request(
     services: &Services,
     record: &Record,
     raw: Option<Input>,
 ) -> Result<Arc<Request>, LedgerError> {
-    let latest =
+    let latest_message =
         services.ledger.events(record.id, 0).await?.into_iter().rev().find_map(user_message);
-    let (message, pieces) = latest.unwrap_or_else(|| (record.message.clone(), Vec::new()));
+    let (message, pieces) = latest_message.unwrap_or_else(|| (record.message.clone(), Vec::new()));
     let input = match raw {
         Some(input) => input,
         None => stored_input(services, record, pieces).await?,
@@ -356,8 +352,8 @@ async fn request(
         message,
         context: record.context.clone(),
         starts_context: false,
-        idempotency: None,
-        continues: None,
+        idempotency_key: None,
+        continued_execution: None,
         inherited_overrides: Overrides::default(),
         input,
     }))

@@ -12,41 +12,41 @@ pub(super) struct StopPlan {
     /// Callback that reports a free slot, until it was called.
     on_slot_released: Option<OnSlotReleased>,
     /// True if the actor stops once the attempt is cleaned up, because of a question or a deferral.
-    is_pending: bool,
+    is_planned: bool,
     deferral: Option<Deferral>,
 }
 
 impl StopPlan {
     /// Creates a plan without a stop.
     pub(super) const fn new(on_slot_released: OnSlotReleased) -> Self {
-        Self { on_slot_released: Some(on_slot_released), is_pending: false, deferral: None }
+        Self { on_slot_released: Some(on_slot_released), is_planned: false, deferral: None }
     }
 
     /// Plans the stop after the clean-up, because of a question.
     pub(super) const fn plan_stop(&mut self) {
-        self.is_pending = true;
+        self.is_planned = true;
     }
 
     /// Plans the stop after the clean-up, because of a deferral.
     pub(super) const fn defer(&mut self, deferral: Deferral) {
-        (self.deferral, self.is_pending) = (Some(deferral), true);
+        (self.deferral, self.is_planned) = (Some(deferral), true);
     }
 
     /// Returns true if the planned stop is due; a clean-up must end first, because its task ends with the actor.
     pub(super) const fn is_due(&self, is_cleaning: bool) -> bool {
-        self.is_pending && !is_cleaning
+        self.is_planned && !is_cleaning
     }
 
     /// Returns the deferral data for the next actor, unless the execution has ended meanwhile.
-    pub(super) fn deferred(
+    pub(super) fn deferral(
         &self,
         published: &PublishedState,
         (attempt_id, fence): (AttemptId, Fence),
         spent: Charge,
     ) -> Option<DeferredExecution> {
         let is_deferred = published.state() == State::Failed && !published.has_outcome();
-        let deferred = self.deferral.filter(|_| is_deferred)?;
-        Some(DeferredExecution { deferral: deferred, attempt_id, fence, spent })
+        let deferral = self.deferral.filter(|_| is_deferred)?;
+        Some(DeferredExecution { deferral, attempt_id, fence, spent })
     }
 
     /// Reports a free slot once, if the execution is over: pending writes hold no slot.

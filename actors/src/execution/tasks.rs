@@ -12,15 +12,15 @@ use crate::services::panic_guard::with_panic_guard;
 
 /// Background tasks of one actor. Dropping them ends them, so that no timer outlives its actor.
 pub(super) struct ExecutionTasks {
-    me: ActorRef<ExecutionMsg>,
+    actor: ActorRef<ExecutionMsg>,
     span: Span,
     running: JoinSet<()>,
 }
 
 impl ExecutionTasks {
     /// Creates an empty set; each task runs in the span of the execution.
-    pub(super) fn new(me: ActorRef<ExecutionMsg>, span: Span) -> Self {
-        Self { me, span, running: JoinSet::new() }
+    pub(super) fn new(actor: ActorRef<ExecutionMsg>, span: Span) -> Self {
+        Self { actor, span, running: JoinSet::new() }
     }
 
     /// Returns the span of the execution.
@@ -35,15 +35,16 @@ impl ExecutionTasks {
         task: impl Future<Output = Option<ExecutionMsg>> + Send + 'static,
     ) {
         while self.running.try_join_next().is_some() {} // Drops finished tasks.
-        let (me, on_panic) = (self.me.clone(), self.me.clone());
+        let (actor, actor_on_panic) = (self.actor.clone(), self.actor.clone());
         let reported = async move {
             if let Some(msg) = task.await {
-                _ = me.cast(msg); // Fails if the actor has stopped.
+                _ = actor.cast(msg); // Fails if the actor has stopped.
             }
         };
         let task = reported.instrument(self.span.clone());
-        self.running
-            .spawn(with_panic_guard(task, move || _ = on_panic.cast(ExecutionMsg::WorkerPanicked)));
+        self.running.spawn(with_panic_guard(task, move || {
+            _ = actor_on_panic.cast(ExecutionMsg::WorkerPanicked);
+        }));
     }
 
     /// Sends the actor an event after a delay.

@@ -27,7 +27,7 @@ impl ExecutionContext {
     }
 
     /// Reports the end of an attempt.
-    pub(super) fn report_attempt(
+    pub(super) fn report_attempt_end(
         &self,
         attempt: StartedAttempt,
         code: Option<Code>,
@@ -40,7 +40,7 @@ impl ExecutionContext {
     }
 
     /// Reports the outcome of the execution to the observer and the monitor.
-    pub(super) fn report_end(
+    pub(super) fn report_execution_end(
         &self,
         ending: &ExecutionEnd,
         attempt_id: AttemptId,
@@ -51,28 +51,38 @@ impl ExecutionContext {
         let code = ending.failure.as_ref().map(|failure| failure.code);
         let subject = self.subject();
         let accepted = subject.execution.accepted_at().unwrap_or(at);
-        let ended = EndedExecution { subject, attempt_id, accepted, at, outcome, code, tokens };
+        let ended = EndedExecution {
+            subject,
+            attempt_id,
+            accepted_at: accepted,
+            at,
+            outcome,
+            code,
+            tokens,
+        };
         self.services.observer.record(TelemetryEvent::ExecutionEnded(ended));
         let agent = self.spec.id.clone();
         match outcome {
-            Outcome::Completed => self.services.monitor.observe(AlertInput::Ended(agent, true)),
+            Outcome::Completed => {
+                self.services.monitor.observe(AlertInput::ExecutionEnded(agent, true));
+            }
             Outcome::Failed | Outcome::Timeout => {
-                self.services.monitor.observe(AlertInput::Ended(agent, false));
+                self.services.monitor.observe(AlertInput::ExecutionEnded(agent, false));
             }
             Outcome::Cancelled => {} // A cancellation is no failure of the agent.
         }
     }
 
     /// Logs that a deadline is near. Returns the event for followers.
-    pub(super) fn warn(
+    pub(super) fn log_deadline(
         &self,
         at: DateTime<Utc>,
         limit: DeadlineKind,
-        left: Duration,
+        remaining: Duration,
         message: String,
     ) -> EventKind {
-        let left = TimeDelta::from_std(left).unwrap_or_default();
-        let ends_at = at.checked_add_signed(left).unwrap_or(at);
+        let remaining = TimeDelta::from_std(remaining).unwrap_or_default();
+        let ends_at = at.checked_add_signed(remaining).unwrap_or(at);
         tracing::warn!(execution = %self.id, agent = %self.spec.id, limit = limit.as_str(), "deadline is near");
         EventKind::DeadlineApproaching { limit, ends_at, message }
     }
@@ -82,7 +92,8 @@ impl ExecutionContext {
     pub(super) fn log_end(&self, ending: &ExecutionEnd, duration: Option<Duration>) {
         let (outcome, failure) = (ending.outcome, ending.failure.as_ref());
         let code = failure.map(|failure| failure.code.as_str());
-        let reason = failure.map(|failure| self.services.redactor.now().redact(&failure.message));
+        let reason =
+            failure.map(|failure| self.services.redactor.current().redact(&failure.message));
         let duration_us =
             duration.map(|duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
         tracing::info!(

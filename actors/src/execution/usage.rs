@@ -22,7 +22,7 @@ pub(super) struct ExecutionUsage {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct WallTimeLimit {
     /// Remaining run time.
-    pub(super) left: Duration,
+    pub(super) remaining: Duration,
     /// Failure of an execution that reaches the limit.
     pub(super) failure: Failure,
 }
@@ -50,7 +50,7 @@ impl ExecutionUsage {
     }
 
     /// Returns the failure if a limit of one execution is exceeded.
-    pub(super) fn excess(&self, budget: &BudgetSpec) -> Option<Failure> {
+    pub(super) fn limit_failure(&self, budget: &BudgetSpec) -> Option<Failure> {
         budget::check_run_limits(&budget.run, self.spent).err()
     }
 
@@ -70,9 +70,9 @@ impl ExecutionUsage {
         }
         self.runs_since = Some(now.checked_sub(run_time).unwrap_or(now));
         let limit = budget.run.get(&BudgetMeasure::WallTime).copied()?;
-        let left = Duration::from_millis(limit.saturating_sub(self.spent.wall_ms));
-        let failure = budget::limit_exceeded(BudgetMeasure::WallTime, limit, 0);
-        Some(WallTimeLimit { left: left.saturating_sub(run_time), failure })
+        let remaining = Duration::from_millis(limit.saturating_sub(self.spent.wall_ms));
+        let failure = budget::limit_exceeded_failure(BudgetMeasure::WallTime, limit, 0);
+        Some(WallTimeLimit { remaining: remaining.saturating_sub(run_time), failure })
     }
 
     /// Ends the measurement, and adds the run time. Returns the amount to charge; `None` if nothing was measured.
@@ -101,11 +101,15 @@ mod tests {
         let (mut usage, start) = (ExecutionUsage::new(Charge::default()), Instant::now());
         let budget = wall_time(10_000);
         let limit = usage.begin_wall_time(&budget, start, Duration::ZERO).unwrap();
-        assert_eq!(limit.left, 10 * SECOND);
+        assert_eq!(limit.remaining, 10 * SECOND);
         let charge = usage.end_wall_time(start + 4 * SECOND).unwrap();
         assert_eq!(charge, Charge { wall_ms: 4_000, ..Charge::default() });
         let limit = usage.begin_wall_time(&budget, start, SECOND).unwrap();
-        assert_eq!(limit.left, 5 * SECOND, "the earlier attempt and the earlier process count");
+        assert_eq!(
+            limit.remaining,
+            5 * SECOND,
+            "the earlier attempt and the earlier process count"
+        );
         assert_eq!(usage.end_wall_time(start).unwrap().wall_ms, 1_000);
         assert_eq!(usage.spent().wall_ms, 5_000);
     }
@@ -127,9 +131,9 @@ mod tests {
         let turn = Charge { turns: 1, ..Charge::default() };
         let mut usage = ExecutionUsage::new(Charge { turns: 2, ..Charge::default() });
         usage.add(TokenCounts { input: 1, output: 2 }, turn);
-        assert_eq!(usage.excess(&budget), None);
+        assert_eq!(usage.limit_failure(&budget), None);
         usage.add(TokenCounts { input: 1, output: 2 }, turn);
-        assert!(usage.excess(&budget).is_some());
+        assert!(usage.limit_failure(&budget).is_some());
         assert_eq!(usage.tokens(), TokenCounts { input: 2, output: 4 });
     }
 }

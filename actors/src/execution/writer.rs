@@ -63,16 +63,16 @@ pub(super) enum WriteOp {
 
 impl WriteOp {
     /// Creates the operation for a batch: immediate, unless the batch only reports that the work runs.
-    pub(super) fn of(fence: Fence, lines: WriteBatch) -> Self {
-        let begins = |event: &EventKind| match event {
+    pub(super) fn of(fence: Fence, batch: WriteBatch) -> Self {
+        let is_start = |event: &EventKind| match event {
             EventKind::ProcessStarted { .. } => true,
-            EventKind::StateChanged(moved) => moved.to == State::Running,
+            EventKind::StateChanged(state_change) => state_change.to == State::Running,
             _ => false,
         };
-        if lines.chunks.is_empty() && lines.events.iter().all(|(_, event)| begins(event)) {
-            Self::RecordLater(fence, lines)
+        if batch.chunks.is_empty() && batch.events.iter().all(|(_, event)| is_start(event)) {
+            Self::RecordLater(fence, batch)
         } else {
-            Self::Record(fence, lines)
+            Self::Record(fence, batch)
         }
     }
 }
@@ -102,7 +102,7 @@ pub(super) struct ExecutionWriter {
     /// Operation that arrived while a start record waited, and could not be merged with it.
     unmerged: Option<WriteOp>,
     /// Registration as an active writer, held only for its destructor: successors of the actor wait for it.
-    _held: WriterRegistration,
+    _registration: WriterRegistration,
 }
 
 impl ExecutionWriter {
@@ -115,7 +115,7 @@ impl ExecutionWriter {
         progress: watch::Sender<Progress>,
     ) -> mpsc::UnboundedSender<WriteOp> {
         let (sender, operations) = mpsc::unbounded_channel();
-        let (ledger, held) =
+        let (ledger, registration) =
             (Arc::clone(&services.ledger), services.active_writers.register(agent.clone(), id));
         let actor_on_panic = actor.clone();
         let interactions = Arc::clone(&services.stores.interactions);
@@ -127,7 +127,7 @@ impl ExecutionWriter {
             progress,
             operations,
             unmerged: None,
-            _held: held,
+            _registration: registration,
         };
         let writing = writer.write_all().instrument(Span::current());
         // Not a task of the actor: records that were accepted are written also after it has stopped.
@@ -138,7 +138,7 @@ impl ExecutionWriter {
     }
 
     async fn write_all(mut self) {
-        while let Some(write_op) = self.next().await {
+        while let Some(write_op) = self.next_operation().await {
             if self.write(write_op).await.is_break() {
                 return;
             }
@@ -148,15 +148,15 @@ impl ExecutionWriter {
     }
 
     /// Returns the next operation. A start record waits a moment for an operation to merge with.
-    async fn next(&mut self) -> Option<WriteOp> {
+    async fn next_operation(&mut self) -> Option<WriteOp> {
         let write_op = match self.unmerged.take() {
             Some(write_op) => write_op,
             None => self.operations.recv().await?,
         };
-        let WriteOp::RecordLater(fence, lines) = write_op else { return Some(write_op) };
+        let WriteOp::RecordLater(fence, batch) = write_op else { return Some(write_op) };
         // The records of a short run are mostly less than two milliseconds apart (ADR 35); one commit stores both.
-        let next = timeout(MAX_START_RECORD_DELAY, self.operations.recv()).await.ok().flatten();
-        let (write_op, unmerged) = merge_start(fence, lines, next);
+        let next_op = timeout(MAX_START_RECORD_DELAY, self.operations.recv()).await.ok().flatten();
+        let (write_op, unmerged) = merge_start(fence, batch, next_op);
         self.unmerged = unmerged;
         Some(write_op)
     }
@@ -165,14 +165,14 @@ impl ExecutionWriter {
         match write_op {
             WriteOp::Claim(_) if self.operations.is_closed() => {} // The actor has stopped, so nobody does the work.
             WriteOp::Claim(claim_request) => self.claim(*claim_request).await,
-            WriteOp::Record(fence, lines) | WriteOp::RecordLater(fence, lines) => {
-                while let Err(error) = self.ledger.write(self.id, fence, lines.clone()).await {
-                    self.wait(&error).await?;
+            WriteOp::Record(fence, batch) | WriteOp::RecordLater(fence, batch) => {
+                while let Err(error) = self.ledger.write(self.id, fence, batch.clone()).await {
+                    self.pause_before_retry(&error).await?;
                 }
             }
             WriteOp::Settle(settlement) => {
                 while let Err(error) = self.ledger.settle(settlement.clone()).await {
-                    self.wait(&error).await?;
+                    self.pause_before_retry(&error).await?;
                 }
                 self.send(ExecutionMsg::Event(ExecutionEvent::Settled));
             }
@@ -182,7 +182,7 @@ impl ExecutionWriter {
                         msg.into_iter().for_each(|msg| self.send(msg));
                         break;
                     }
-                    Err(error) => self.wait(&error).await?,
+                    Err(error) => self.pause_before_retry(&error).await?,
                 }
             },
             WriteOp::Finish => self.send(ExecutionMsg::Written),
@@ -195,7 +195,7 @@ impl ExecutionWriter {
             claim_request;
         // Here and not in the actor: the driver may read the file system.
         let workspace = driver.workspace(&spec, &request).await;
-        let (id, at) = (self.id, command.moved.attempt_id);
+        let (id, attempt_id) = (self.id, command.state_change.attempt_id);
         command.workspace.clone_from(&workspace);
         // The ledger knows who holds a folder, but not who came first.
         let is_first =
@@ -207,21 +207,21 @@ impl ExecutionWriter {
         };
         self.send(match claim {
             Ok(ClaimResult::Granted(fence)) => {
-                ExecutionMsg::Claimed(ClaimGranted { at, fence, workspace })
+                ExecutionMsg::Claimed(ClaimGranted { attempt_id, fence, workspace })
             }
             Ok(ClaimResult::Busy(reason)) => {
-                ExecutionMsg::Blocked(ClaimBlocked { at, reason, workspace })
+                ExecutionMsg::Blocked(ClaimBlocked { attempt_id, reason, workspace })
             }
             Ok(ClaimResult::Superseded) => ExecutionMsg::Event(ExecutionEvent::Superseded),
             Err(error) => {
                 tracing::error!(execution = %self.id, %error, "claim failed");
-                ExecutionMsg::Event(ExecutionEvent::ClaimFailed { at })
+                ExecutionMsg::Event(ExecutionEvent::ClaimFailed { attempt_id })
             }
         });
     }
 
     /// Pauses before the next try; breaks if the actor has stopped.
-    async fn wait(&self, error: &LedgerError) -> ControlFlow<()> {
+    async fn pause_before_retry(&self, error: &LedgerError) -> ControlFlow<()> {
         tracing::error!(execution = %self.id, %error, "write failed, retrying");
         tokio::time::sleep(WRITE_RETRY_PAUSE).await;
         if self.operations.is_closed() {
@@ -239,20 +239,20 @@ impl ExecutionWriter {
 /// Merges a start record with the next operation, if both belong to one claim; otherwise returns both.
 fn merge_start(
     fence: Fence,
-    mut lines: WriteBatch,
-    next: Option<WriteOp>,
+    mut batch: WriteBatch,
+    next_op: Option<WriteOp>,
 ) -> (WriteOp, Option<WriteOp>) {
-    match next {
+    match next_op {
         Some(
             WriteOp::Record(next_fence, next_batch) | WriteOp::RecordLater(next_fence, next_batch),
         ) if next_fence == fence => {
-            lines.extend(next_batch);
-            (WriteOp::Record(fence, lines), None)
+            batch.extend(next_batch);
+            (WriteOp::Record(fence, batch), None)
         }
         Some(WriteOp::Settle(end)) if end.fence == fence => {
-            lines.extend(end.lines);
-            (WriteOp::Settle(Settlement { lines, ..end }), None)
+            batch.extend(end.batch);
+            (WriteOp::Settle(Settlement { batch, ..end }), None)
         }
-        next => (WriteOp::Record(fence, lines), next),
+        next_op => (WriteOp::Record(fence, batch), next_op),
     }
 }

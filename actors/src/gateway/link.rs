@@ -31,18 +31,18 @@ impl GatewayLink {
     /// Sends a request to the gateway; returns `None` if no actor replied.
     pub(crate) async fn call_or_none<T: Send + 'static>(
         &self,
-        msg: impl FnOnce(ractor::RpcReplyPort<T>) -> GatewayMsg + Send,
+        build_msg: impl FnOnce(ractor::RpcReplyPort<T>) -> GatewayMsg + Send,
     ) -> Option<T> {
-        self.call(msg).await.ok()
+        self.call(build_msg).await.ok()
     }
 
     /// Sends a request to the gateway; returns the cause if no reply arrived.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
-        msg: impl FnOnce(ractor::RpcReplyPort<T>) -> GatewayMsg + Send,
+        build_msg: impl FnOnce(ractor::RpcReplyPort<T>) -> GatewayMsg + Send,
     ) -> Result<T, CallError> {
         let gateway = self.gateway.borrow().clone().ok_or(CallError::ActorLost)?;
-        match gateway.call(msg, Some(REPLY_TIMEOUT)).await {
+        match gateway.call(build_msg, Some(REPLY_TIMEOUT)).await {
             Ok(CallResult::Success(answer)) => Ok(answer),
             Ok(CallResult::Timeout) => Err(CallError::Timeout),
             Ok(CallResult::SenderError) | Err(_) => Err(CallError::ActorLost),

@@ -95,8 +95,8 @@ impl Reader {
     ///
     /// # Errors
     /// Returns an error if the text could not be read.
-    pub async fn text(&self, record: &Record, span: TextRange) -> Result<String, Failure> {
-        self.services.ledger.text(record.id, span).await.map_err(|error| unreadable(&error))
+    pub async fn text(&self, record: &Record, range: TextRange) -> Result<String, Failure> {
+        self.services.ledger.text(record.id, range).await.map_err(|error| unreadable(&error))
     }
 
     /// Returns the progress of an execution, while an actor holds it.
@@ -163,15 +163,19 @@ impl Reader {
     /// # Errors
     /// Returns an error if the texts could not be read.
     pub async fn texts(&self, record: &Record) -> Result<Vec<TextRange>, Failure> {
-        map_error(self.services.stores.history.texts(record.id).await)
+        map_error(self.services.stores.history.text_ranges(record.id).await)
     }
 
     /// Returns the whole characters within a range of a text.
     ///
     /// # Errors
     /// Returns an error if the text could not be read.
-    pub async fn text_range(&self, record: &Record, span: TextRange) -> Result<TextSlice, Failure> {
-        map_error(self.services.stores.history.text_range(record.id, span).await)
+    pub async fn text_range(
+        &self,
+        record: &Record,
+        range: TextRange,
+    ) -> Result<TextSlice, Failure> {
+        map_error(self.services.stores.history.text_slice(record.id, range).await)
     }
 
     /// Returns the amounts that agents have used on the given days; an agent that has used nothing is omitted.
@@ -189,7 +193,7 @@ impl Reader {
     ///
     /// # Errors
     /// Returns an error if the names could not be read.
-    pub async fn callers(&self) -> Result<BTreeMap<PrincipalId, String>, Failure> {
+    pub async fn principal_names(&self) -> Result<BTreeMap<PrincipalId, String>, Failure> {
         map_error(self.services.stores.history.callers().await)
     }
 

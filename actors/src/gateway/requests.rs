@@ -41,7 +41,7 @@ impl Requests {
         caller: &Caller,
         mut request: Request,
     ) -> Result<SubmitReply, Failure> {
-        let continues = match request.continues {
+        let continued_record = match request.continued_execution {
             None => match self.find_repeated(&request).await {
                 Some(reply) => return Ok(reply),
                 None => None,
@@ -51,13 +51,14 @@ impl Requests {
                 None => Some(self.open_question(caller, id, &request).await?),
             },
         };
-        if let Some(record) = &continues {
+        if let Some(record) = &continued_record {
             request.origin.trace.clone_from(&record.trace);
             request.inherited_overrides = record.overrides.clone(); // The work continues with the same overrides.
         }
         let span = tracing::Span::current();
-        let submit =
-            |reply| GatewayMsg::Submit(Box::new(Submission { request, continues, span, reply }));
+        let submit = |reply| {
+            GatewayMsg::Submit(Box::new(Submission { request, continued_record, span, reply }))
+        };
         self.reader.link.call(submit).await.unwrap_or_else(|error| {
             Err(match error {
                 CallError::Timeout => Failure::new(Code::AcceptTimeout, ACCEPT_TIMEOUT_MESSAGE),
@@ -81,13 +82,13 @@ impl Requests {
     /// service stops, all submissions are rejected alike.
     async fn find_repeated(&self, request: &Request) -> Option<SubmitReply> {
         let Services { ledger, keyring, .. } = &self.reader.services;
-        if request.idempotency.is_some() || *self.reader.link.draining.borrow() {
+        if request.idempotency_key.is_some() || *self.reader.link.draining.borrow() {
             return None;
         }
-        let key = keyring.message(request);
+        let key = keyring.message_key(request);
         let (execution, digest) =
             ledger.find_repeated(request.origin.owner, &request.agent, key).await?;
-        if digest != keyring.body(request) {
+        if digest != keyring.body_digest(request) {
             return None; // The agent rejects the conflict.
         }
         let ended = self.ended_record(execution).await;
@@ -95,7 +96,7 @@ impl Requests {
             Some(_) => None,
             None => self.reader.watch(&request.agent, execution).await,
         };
-        Some(SubmitReply { execution, is_duplicate: true, progress, ended })
+        Some(SubmitReply { execution, is_duplicate: true, progress, ended_record: ended })
     }
 
     /// Returns the record of an execution that has ended; `None` if it has not, or if it cannot be read.
@@ -113,17 +114,20 @@ impl Requests {
     /// Returns the execution that accepted the same message before.
     async fn find_by_key(&self, request: &Request) -> Result<Option<SubmitReply>, Failure> {
         let Services { ledger, keyring, .. } = &self.reader.services;
-        let mut found = Vec::new();
-        for key in keyring.keys(request).each() {
-            let known = ledger.find_by_key(request.origin.owner, &request.agent, key).await;
-            found.extend(known.map_err(|error| unreadable(&error))?);
+        let mut earlier_requests = Vec::new();
+        for key in keyring.keys(request).iter() {
+            let result = ledger.find_by_key(request.origin.owner, &request.agent, key).await;
+            earlier_requests.extend(result.map_err(|error| unreadable(&error))?);
         }
-        match Acceptance::from_known(&found, keyring.body(request)) {
+        match Acceptance::from_known(&earlier_requests, keyring.body_digest(request)) {
             None | Some(Acceptance::Created | Acceptance::Equivalent(_)) => Ok(None),
             Some(Acceptance::Conflict) => Err(message_reused()),
-            Some(Acceptance::Duplicate(execution)) => {
-                Ok(Some(SubmitReply { execution, is_duplicate: true, progress: None, ended: None }))
-            }
+            Some(Acceptance::Duplicate(execution)) => Ok(Some(SubmitReply {
+                execution,
+                is_duplicate: true,
+                progress: None,
+                ended_record: None,
+            })),
         }
     }
 
@@ -158,7 +162,7 @@ impl Requests {
     ) -> Result<(Record, Option<watch::Receiver<Progress>>), Failure> {
         let record = self.reader.execution(caller, id).await?;
         if record.outcome.is_some() {
-            let state = record.visible_state();
+            let state = record.effective_state();
             let message = format!("the execution has ended already: {state}");
             return Err(Failure::new(Code::ExecutionEnded, message));
         }
@@ -185,7 +189,7 @@ impl Requests {
             }
             Deletion::Unfinished => {
                 let message =
-                    format!("the execution has not ended: it is {}", record.visible_state());
+                    format!("the execution has not ended: it is {}", record.effective_state());
                 Err(Failure::new(Code::ExecutionUnfinished, message))
             }
         }
@@ -202,7 +206,8 @@ impl Requests {
             return Err(Failure::new(Code::Forbidden, "the token does not allow this"));
         }
         if record.outcome.is_none() {
-            let message = format!("the execution has not ended: it is {}", record.visible_state());
+            let message =
+                format!("the execution has not ended: it is {}", record.effective_state());
             return Err(Failure::new(Code::ExecutionUnfinished, message));
         }
         if record.attempt_id.turn != 1 {
@@ -211,7 +216,7 @@ impl Requests {
         }
         let stored_request = match map_error(read_request(&self.reader.services, &record).await)? {
             Ok(stored_request) => stored_request,
-            Err(lost) => return Err(Failure::new(Code::NotReplayable, lost.reason())),
+            Err(input_loss) => return Err(Failure::new(Code::NotReplayable, input_loss.reason())),
         };
         let message = MessageId(ExecutionId::fresh().to_string());
         let mut request = (*stored_request).clone();

@@ -42,8 +42,8 @@ pub enum SubscriptionItem {
 pub struct Subscription {
     reader: Reader,
     record: Record,
-    after: u64,
-    unreported: VecDeque<Event>,
+    last_event_number: u64,
+    unreported_events: VecDeque<Event>,
     progress: Option<watch::Receiver<Progress>>,
     /// True if the actor was searched for.
     has_searched: bool,
@@ -52,7 +52,7 @@ pub struct Subscription {
     /// Turn of the latest reported question.
     reported_question_turn: Option<u32>,
     /// Latest reported queue position.
-    queued: Option<Queued>,
+    reported_position: Option<Queued>,
     /// State of a follower of text; `None` for a follower that does not follow text.
     text: Option<TextFollowState>,
 }
@@ -62,9 +62,9 @@ pub struct Subscription {
 struct TextFollowState {
     /// Number of the latest record about which this follower was notified. `None` at first, because all earlier text is
     /// new to the follower.
-    seen: Option<u64>,
+    notified_revision: Option<u64>,
     /// Guard that causes text to be written as soon as it may be shown.
-    following: Option<FollowerGuard>,
+    follower_guard: Option<FollowerGuard>,
 }
 
 impl Subscription {
@@ -80,14 +80,14 @@ impl Subscription {
         Self {
             reader,
             record,
-            after,
-            unreported: VecDeque::new(),
+            last_event_number: after,
+            unreported_events: VecDeque::new(),
             progress,
             has_searched: false,
             is_over: false,
             goes_past_questions: false,
             reported_question_turn: None,
-            queued: None,
+            reported_position: None,
             text: None,
         }
     }
@@ -108,15 +108,15 @@ impl Subscription {
 
     /// Sets the known queue position: only another one is reported.
     #[must_use]
-    pub const fn with_position(mut self, queued: Option<Queued>) -> Self {
-        self.queued = queued;
+    pub const fn with_reported_position(mut self, queued: Option<Queued>) -> Self {
+        self.reported_position = queued;
         self
     }
 
     /// Follows the execution past questions, up to its end: a question is reported once, and the events after
     /// its answer follow. Ends early when the service stops.
     #[must_use]
-    pub const fn past_questions(mut self) -> Self {
+    pub const fn continue_past_questions(mut self) -> Self {
         self.goes_past_questions = true;
         self
     }
@@ -124,7 +124,7 @@ impl Subscription {
     /// Returns the number of the latest reported event.
     #[must_use]
     pub const fn last_event_number(&self) -> u64 {
-        self.after
+        self.last_event_number
     }
 
     /// Returns the next item; `None` after the final one.
@@ -133,8 +133,8 @@ impl Subscription {
     /// Returns an error if the ledger could not be read, or does not record the end.
     pub async fn next(&mut self) -> Result<Option<SubscriptionItem>, Failure> {
         loop {
-            if let Some(event) = self.unreported.pop_front() {
-                self.after = event.number;
+            if let Some(event) = self.unreported_events.pop_front() {
+                self.last_event_number = event.number;
                 return Ok(Some(SubscriptionItem::Event(event)));
             }
             if self.is_over {
@@ -142,22 +142,26 @@ impl Subscription {
             }
             // The record is read first: if it shows the end, no event follows the ones read after it.
             let record = self.reader.reread(&self.record).await?;
-            self.unreported =
-                self.reader.next_events(&record, self.after, EVENT_BATCH_SIZE).await?.into();
-            if !self.unreported.is_empty() {
+            self.unreported_events = self
+                .reader
+                .next_events(&record, self.last_event_number, EVENT_BATCH_SIZE)
+                .await?
+                .into();
+            if !self.unreported_events.is_empty() {
                 continue;
             }
             // A process that waits for an answer continues by itself, so a follower that passes questions only waits.
-            let pauses = record.has_open_interactions() && !self.goes_past_questions;
-            let (requests_input, turn) = (record.awaits_answer() || pauses, record.attempt_id.turn);
+            let is_paused = record.has_open_interactions() && !self.goes_past_questions;
+            let (requests_input, turn) =
+                (record.awaits_answer() || is_paused, record.attempt_id.turn);
             if record.outcome.is_none() && !requests_input {
-                if self.has_grown() {
+                if self.mark_new_text() {
                     return Ok(Some(SubscriptionItem::TextAvailable(Box::new(record))));
                 }
-                if !self.has_moved() {
+                if !self.has_new_position() {
                     self.wait().await?;
                 }
-                if self.has_moved()
+                if self.has_new_position()
                     && let Some(queued) = self.take_position()
                 {
                     return Ok(Some(SubscriptionItem::Queued(queued)));
@@ -177,21 +181,24 @@ impl Subscription {
     }
 
     /// Returns true if the queue position differs from the reported one.
-    fn has_moved(&self) -> bool {
-        self.progress.as_ref().is_some_and(|progress| progress.borrow().queued != self.queued)
+    fn has_new_position(&self) -> bool {
+        self.progress
+            .as_ref()
+            .is_some_and(|progress| progress.borrow().queued != self.reported_position)
     }
 
     /// Returns true if there may be text about which the follower was not notified, and marks it as notified.
-    fn has_grown(&mut self) -> bool {
+    fn mark_new_text(&mut self) -> bool {
         let (Some(text), Some(progress)) = (&mut self.text, &self.progress) else { return false };
         let revision = progress.borrow().revision;
-        text.seen.replace(revision) != Some(revision)
+        text.notified_revision.replace(revision) != Some(revision)
     }
 
     /// Returns the queue position and marks it as reported.
     fn take_position(&mut self) -> Option<Queued> {
-        self.queued = self.progress.as_ref().and_then(|progress| progress.borrow().queued);
-        self.queued
+        self.reported_position =
+            self.progress.as_ref().and_then(|progress| progress.borrow().queued);
+        self.reported_position
     }
 
     /// Waits for news, or searches the actor: events before that are still read.
@@ -220,7 +227,7 @@ impl Subscription {
         }
         self.progress = self.reader.watch(&self.record.agent, self.record.id).await;
         if let (Some(text), Some(progress)) = (&mut self.text, &self.progress) {
-            text.following = Some(progress.borrow().followers.join());
+            text.follower_guard = Some(progress.borrow().followers.join());
         }
         Ok(())
     }

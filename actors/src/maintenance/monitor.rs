@@ -50,9 +50,9 @@ pub struct MonitorArgs {
     /// Shared services.
     pub services: Services,
     /// Settings of the readings, if enabled.
-    pub readings: Option<ReadingSettings>,
+    pub reading_settings: Option<ReadingSettings>,
     /// Limits above which alerts are raised.
-    pub alerts: AlertSpec,
+    pub alert_spec: AlertSpec,
     /// Sender of the latest evaluation.
     pub pressure: watch::Sender<LatestEvaluation>,
 }
@@ -62,13 +62,13 @@ pub struct MonitorData {
     args: MonitorArgs,
     gauges: PressureGauges,
     tracker: AlertTracker,
-    open: alerts::OpenAlerts,
-    started: Instant,
-    since: DateTime<Utc>,
+    open_alerts: alerts::OpenAlerts,
+    start_instant: Instant,
+    started_at: DateTime<Utc>,
     /// True if a tick is pending.
     is_tick_pending: bool,
     /// Tasks of the readings and the ticks, which end with this actor.
-    reader: JoinSet<()>,
+    tasks: JoinSet<()>,
 }
 
 impl Actor for MonitorActor {
@@ -79,25 +79,25 @@ impl Actor for MonitorActor {
     /// Reads once before the start completes, so that no work starts without an evaluation.
     async fn pre_start(
         &self,
-        me: ActorRef<MonitorMsg>,
+        myself: ActorRef<MonitorMsg>,
         args: MonitorArgs,
     ) -> Result<MonitorData, ActorProcessingErr> {
-        let since = args.services.clock.now();
-        let mut data = MonitorData::new(args, since);
-        let on_panic = me.clone();
-        let Some(settings) = data.args.readings.clone() else { return Ok(data) };
+        let started_at = args.services.clock.now();
+        let mut data = MonitorData::new(args, started_at);
+        let myself_on_panic = myself.clone();
+        let Some(settings) = data.args.reading_settings.clone() else { return Ok(data) };
         if let Ok(reading) = timeout(FIRST_READING_TIMEOUT, settings.host_metrics.read()).await {
             data.apply_reading(reading);
         }
-        data.reader.spawn(with_panic_guard(run_readings(me, settings), move || {
-            _ = on_panic.cast(MonitorMsg::WorkerPanicked);
+        data.tasks.spawn(with_panic_guard(run_readings(myself, settings), move || {
+            _ = myself_on_panic.cast(MonitorMsg::WorkerPanicked);
         }));
         Ok(data)
     }
 
     async fn handle(
         &self,
-        me: ActorRef<MonitorMsg>,
+        myself: ActorRef<MonitorMsg>,
         msg: MonitorMsg,
         data: &mut MonitorData,
     ) -> Result<(), ActorProcessingErr> {
@@ -110,13 +110,13 @@ impl Actor for MonitorActor {
                 data.observe(AlertInput::Tick);
             }
             MonitorMsg::Observed(alert_input) => data.observe(alert_input),
-            MonitorMsg::RequestsCounted => data.start_ticks(&me),
+            MonitorMsg::RequestsCounted => data.start_ticks(&myself),
             MonitorMsg::Inspect(reply) => {
                 data.observe_requests(); // The reply includes all earlier requests.
-                _ = reply.send((data.since, data.open.values().cloned().collect()));
+                _ = reply.send((data.started_at, data.open_alerts.values().cloned().collect()));
             }
         }
-        data.start_ticks_if_needed(&me);
+        data.start_ticks_if_needed(&myself);
         Ok(())
     }
 
@@ -133,71 +133,71 @@ impl Actor for MonitorActor {
 
 /// Reads the machine until the actor stops. Only one reading runs at a time: a hanging disk delays one reading, and not
 /// one more each second.
-async fn run_readings(me: ActorRef<MonitorMsg>, settings: ReadingSettings) {
+async fn run_readings(myself: ActorRef<MonitorMsg>, settings: ReadingSettings) {
     loop {
         tokio::time::sleep(settings.interval).await; // Interval of the readings; no task waits for it.
         let reading = settings.host_metrics.read().await;
-        if me.cast(MonitorMsg::Measured(reading)).is_err() {
+        if myself.cast(MonitorMsg::Measured(reading)).is_err() {
             return;
         }
     }
 }
 
 /// Sends a tick to the monitor after a pause.
-async fn send_tick(me: ActorRef<MonitorMsg>) {
+async fn send_tick(myself: ActorRef<MonitorMsg>) {
     tokio::time::sleep(ALERT_CHECK_INTERVAL).await; // Interval of the ticks; no task waits for it.
-    _ = me.cast(MonitorMsg::Observed(AlertInput::Tick));
+    _ = myself.cast(MonitorMsg::Observed(AlertInput::Tick));
 }
 
 impl MonitorData {
-    fn new(args: MonitorArgs, since: DateTime<Utc>) -> Self {
+    fn new(args: MonitorArgs, started_at: DateTime<Utc>) -> Self {
         Self {
             args,
             gauges: PressureGauges::default(),
             tracker: AlertTracker::default(),
-            open: alerts::OpenAlerts::new(),
-            started: Instant::now(),
-            since,
+            open_alerts: alerts::OpenAlerts::new(),
+            start_instant: Instant::now(),
+            started_at,
             is_tick_pending: false,
-            reader: JoinSet::new(),
+            tasks: JoinSet::new(),
         }
     }
 
     /// Starts ticks while some state expires with time, and only then.
-    fn start_ticks_if_needed(&mut self, me: &ActorRef<MonitorMsg>) {
-        while self.reader.try_join_next().is_some() {} // Drops finished tasks.
+    fn start_ticks_if_needed(&mut self, myself: &ActorRef<MonitorMsg>) {
+        while self.tasks.try_join_next().is_some() {} // Drops finished tasks.
         if self.tracker.needs_ticks() {
-            self.start_ticks(me);
+            self.start_ticks(myself);
         }
     }
 
-    fn start_ticks(&mut self, me: &ActorRef<MonitorMsg>) {
+    fn start_ticks(&mut self, myself: &ActorRef<MonitorMsg>) {
         if !self.is_tick_pending {
             self.is_tick_pending = true;
-            self.reader.spawn(send_tick(me.clone()));
+            self.tasks.spawn(send_tick(myself.clone()));
         }
     }
 
     /// Handles the requests since the last tick.
     fn observe_requests(&mut self) {
         for (endpoint, count) in self.args.services.monitor.take_requests() {
-            self.observe(AlertInput::Requested(endpoint, count));
+            self.observe(AlertInput::RequestsReceived(endpoint, count));
         }
     }
 
     fn apply_reading(&mut self, reading: HostReading) {
-        let Some(ReadingSettings { spec, .. }) = &self.args.readings else { return };
+        let Some(ReadingSettings { spec, .. }) = &self.args.reading_settings else { return };
         self.gauges = step(std::mem::take(&mut self.gauges), &reading, spec);
         let (short, basis, at) =
-            (self.gauges.short(), basis(&reading, spec), self.args.services.clock.now());
+            (self.gauges.shortages(), basis(&reading, spec), self.args.services.clock.now());
         let previous = self.args.pressure.borrow().clone();
         log_change(previous.as_ref(), &short, basis);
-        let unchanged = previous.filter(|previous| previous.short == short);
-        let since = unchanged.map_or(at, |previous| previous.since);
+        let unchanged_pressure = previous.filter(|previous| previous.short == short);
+        let since = unchanged_pressure.map_or(at, |previous| previous.since);
         let pressure = Pressure { short, since, at, basis, reading };
-        self.observe(AlertInput::Short(pressure.short.clone()));
+        self.observe(AlertInput::Shortages(pressure.short.clone()));
         if let Some(bytes) = reading.disk_free_bytes {
-            self.observe(AlertInput::Free(bytes));
+            self.observe(AlertInput::LedgerFreeBytes(bytes));
         }
         // Every agent subscribes; a reading with the same result as the previous one wakes none of them.
         self.args.pressure.send_if_modified(|latest| {
@@ -214,8 +214,8 @@ fn log_change(previous: Option<&Pressure>, short: &[Shortage], basis: PressureBa
     if basis == PressureBasis::Fallback && previous.is_none_or(|previous| previous.basis != basis) {
         tracing::warn!("kernel reports no stalls: using memory and load");
     }
-    let is_new = previous.map_or(!short.is_empty(), |previous| previous.short != short);
-    match (is_new, short.is_empty()) {
+    let is_changed = previous.map_or(!short.is_empty(), |previous| previous.short != short);
+    match (is_changed, short.is_empty()) {
         (false, _) => {}
         (true, false) => tracing::warn!(?short, "host under pressure: refusing new work"),
         (true, true) => tracing::info!("pressure cleared: accepting new work"),
@@ -223,12 +223,12 @@ fn log_change(previous: Option<&Pressure>, short: &[Shortage], basis: PressureBa
 }
 
 /// Returns true if new work must be rejected.
-pub(crate) fn is_high(latest: &LatestEvaluation) -> bool {
+pub(crate) fn is_pressure_high(latest: &LatestEvaluation) -> bool {
     latest.as_ref().is_some_and(Pressure::is_high)
 }
 
 /// Returns the rejection of new work, while a resource of the machine is short.
-pub(crate) fn refusal(pressure: &LatestEvaluation) -> Option<Failure> {
+pub(crate) fn pressure_refusal(pressure: &LatestEvaluation) -> Option<Failure> {
     let pressure = pressure.as_ref().filter(|pressure| pressure.is_high())?;
     let short: Vec<_> = pressure.short.iter().map(|short| short.as_words()).collect();
     let message = format!("the machine is short of {}", short.join(" and "));

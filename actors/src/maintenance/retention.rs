@@ -55,8 +55,8 @@ pub struct RetentionArgs {
 
 /// State of the actor.
 pub struct RetentionData {
-    since: DateTime<Utc>,
-    last: Option<RetentionPass>,
+    started_at: DateTime<Utc>,
+    last_pass: Option<RetentionPass>,
     /// Task of the passes, which ends with this actor.
     _passes: JoinSet<()>,
 }
@@ -69,15 +69,15 @@ impl Actor for RetentionActor {
     /// Starts the first pass at once, in a separate task: the start does not wait for it.
     async fn pre_start(
         &self,
-        me: ActorRef<RetentionMsg>,
+        myself: ActorRef<RetentionMsg>,
         args: RetentionArgs,
     ) -> Result<RetentionData, ActorProcessingErr> {
-        let (since, on_panic) = (args.clock.now(), me.clone());
+        let (started_at, myself_on_panic) = (args.clock.now(), myself.clone());
         let mut passes = JoinSet::new();
-        passes.spawn(with_panic_guard(run_passes(me, args), move || {
-            _ = on_panic.cast(RetentionMsg::WorkerPanicked);
+        passes.spawn(with_panic_guard(run_passes(myself, args), move || {
+            _ = myself_on_panic.cast(RetentionMsg::WorkerPanicked);
         }));
-        Ok(RetentionData { since, last: None, _passes: passes })
+        Ok(RetentionData { started_at, last_pass: None, _passes: passes })
     }
 
     async fn handle(
@@ -87,9 +87,9 @@ impl Actor for RetentionActor {
         data: &mut RetentionData,
     ) -> Result<(), ActorProcessingErr> {
         match msg {
-            RetentionMsg::PassCompleted(pass) => data.last = Some(pass),
+            RetentionMsg::PassCompleted(pass) => data.last_pass = Some(pass),
             RetentionMsg::WorkerPanicked => return Err("a pass over the history panicked".into()),
-            RetentionMsg::Inspect(reply) => _ = reply.send((data.since, data.last)),
+            RetentionMsg::Inspect(reply) => _ = reply.send((data.started_at, data.last_pass)),
         }
         Ok(())
     }
@@ -106,16 +106,16 @@ impl Actor for RetentionActor {
 }
 
 /// Runs one pass after the other until the actor stops.
-async fn run_passes(me: ActorRef<RetentionMsg>, args: RetentionArgs) {
+async fn run_passes(myself: ActorRef<RetentionMsg>, args: RetentionArgs) {
     let (started_at, mut confidence) = (Instant::now(), ClockConfidence::default());
     loop {
         let now = args.clock.now();
-        let (checked, age_counts) = confidence.evaluate(now, started_at.elapsed());
-        confidence = checked;
-        match run_pass(&args, now, age_counts).await {
+        let (next_confidence, is_age_reliable) = confidence.evaluate(now, started_at.elapsed());
+        confidence = next_confidence;
+        match run_pass(&args, now, is_age_reliable).await {
             Ok(pass) => {
                 log_pass(&pass);
-                if me.cast(RetentionMsg::PassCompleted(pass)).is_err() {
+                if myself.cast(RetentionMsg::PassCompleted(pass)).is_err() {
                     return;
                 }
             }
@@ -133,20 +133,20 @@ async fn run_pass(
 ) -> Result<RetentionPass, LedgerError> {
     let RetentionArgs { history, clock, retention, retry_window } = args;
     erase_inputs(&**history, now, *retry_window).await?;
-    let Some(keep) = &retention.limits else {
+    let Some(limits) = &retention.limits else {
         return Ok(RetentionPass { at: clock.now(), removed: 0, freed_bytes: 0, by_age });
     };
     let (mut stats, mut removed, mut freed_bytes) = (history.storage_stats().await?, 0, 0);
     let mut progress = RetentionProgress::new_pass(now, by_age, &stats);
-    while let Some((source, batch)) = progress.next(keep, &stats) {
+    while let Some((source, batch)) = progress.next_batch(limits, &stats) {
         let removed_in_batch = history.remove_batch(batch).await?;
         removed += removed_in_batch;
-        progress = progress.removed(source, removed_in_batch);
+        progress = progress.record_removed(source, removed_in_batch);
         tokio::time::sleep(BATCH_PAUSE).await; // Lets other writers proceed.
         stats = history.storage_stats().await?;
     }
     loop {
-        match history.shrink().await? {
+        match history.release_free_pages().await? {
             0 => break,
             freed => freed_bytes += freed,
         }

@@ -52,9 +52,9 @@ impl AgentKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
     /// Number of executions that may run at the same time; `None` is unlimited.
-    pub running: Option<NonZeroU32>,
+    pub max_running: Option<NonZeroU32>,
     /// Number of executions that may wait in the queue.
-    pub waiting: u32,
+    pub max_waiting: u32,
     /// Longest time in the queue; an execution that waits longer fails with `queue-timeout`.
     pub queue_timeout: Duration,
 }
@@ -174,7 +174,7 @@ pub struct WorkLimits {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProgramFacts {
     /// File name of the program while the program is not installed. The agent accepts no work meanwhile.
-    pub missing: Option<Box<str>>,
+    pub missing_program: Option<Box<str>>,
     /// Confinement of the processes.
     pub confinement: Confinement,
     /// Resource limits of the processes, and the enforcer of each limit.
@@ -222,7 +222,7 @@ pub struct AgentSpec {
     /// Overrides that callers may choose.
     pub override_policy: OverridePolicy,
     /// Endpoint settings of the agent: what callers can reach. Agents with the default settings share one value.
-    pub a2a_exposure: Arc<EndpointConfig>,
+    pub endpoint_config: Arc<EndpointConfig>,
 }
 
 impl AgentSpec {
@@ -254,15 +254,15 @@ impl AgentSpec {
 
     /// Returns the reason why an enabled agent can start nothing, as a clause; `None` if the agent can start work.
     #[must_use]
-    pub fn unavailability(&self) -> Option<String> {
-        let program = self.program()?.missing.as_deref().filter(|_| self.enabled)?;
-        Some(not_installed(program))
+    pub fn unavailable_reason(&self) -> Option<String> {
+        let program = self.program()?.missing_program.as_deref().filter(|_| self.enabled)?;
+        Some(not_installed_reason(program))
     }
 
     /// Returns the failure of an enabled agent that can start nothing; `None` if the agent can start work.
     #[must_use]
-    pub fn unavailable(&self) -> Option<Failure> {
-        self.unavailability().map(|reason| unavailable(&self.id, &reason))
+    pub fn unavailable_failure(&self) -> Option<Failure> {
+        self.unavailable_reason().map(|reason| unavailable_failure(&self.id, &reason))
     }
 
     /// Returns the confinement of the agent's work on this machine; `None` if the agent runs nothing here.
@@ -301,14 +301,14 @@ impl AgentSpec {
 
 /// Returns the failure of an agent whose program is not installed. The message names the program without its folder.
 #[must_use]
-pub fn program_missing(agent: &AgentId, program: &str) -> Failure {
-    unavailable(agent, &not_installed(program))
+pub fn program_missing_failure(agent: &AgentId, program: &str) -> Failure {
+    unavailable_failure(agent, &not_installed_reason(program))
 }
 
-fn not_installed(program: &str) -> String {
+fn not_installed_reason(program: &str) -> String {
     format!("its program `{program}` is not installed")
 }
 
-fn unavailable(agent: &AgentId, reason: &str) -> Failure {
+fn unavailable_failure(agent: &AgentId, reason: &str) -> Failure {
     Failure::new(Code::AgentUnavailable, format!("agent `{agent}` is unavailable: {reason}"))
 }

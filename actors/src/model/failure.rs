@@ -27,7 +27,7 @@ pub struct Failure {
     pub own_retries: u32,
     /// Last lines of the program's output, redacted. They are reported only if a deadline ended the program.
     #[serde(skip)]
-    pub last_words: String,
+    pub last_output: String,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -40,7 +40,7 @@ impl Failure {
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let (message, last_words) = (message.into(), String::new());
-        Self { code, message, until: None, own_retries: 0, last_words }
+        Self { code, message, until: None, own_retries: 0, last_output: last_words }
     }
 
     /// Returns the failure with the time before which a retry would fail again.

@@ -90,7 +90,7 @@ pub struct InteractionRequestKey {
     /// Attempt that asked.
     pub attempt: AttemptId,
     /// Id of the request in the agent's protocol. A replay of the protocol finds the same interaction by it.
-    pub wire: WireId,
+    pub wire_id: WireId,
 }
 
 /// Owner of an interaction and the objects to which it belongs.
@@ -136,7 +136,7 @@ pub struct Interaction {
     /// State of the interaction.
     pub state: InteractionState,
     /// Answer or end; `None` while the interaction is open.
-    pub closed: Option<InteractionEnd>,
+    pub end: Option<InteractionEnd>,
     /// Time at which the answer was written to the agent.
     pub delivered_at: Option<DateTime<Utc>>,
 }

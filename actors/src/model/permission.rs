@@ -94,7 +94,7 @@ pub struct PermissionPolicy {
     /// Consequence of an expired interaction.
     pub on_timeout: OnTimeout,
     /// Consequence of a call without permission.
-    pub unauthorized: OnUnauthorized,
+    pub on_unauthorized: OnUnauthorized,
     /// Conditions of an answer by a person.
     pub terms: ApprovalTerms,
     /// Greatest number of tool calls in a turn; `None` is unlimited.
@@ -109,7 +109,7 @@ impl Default for PermissionPolicy {
             default: PermissionVerdict::Ask,
             timeout: Duration::from_secs(300),
             on_timeout: OnTimeout::Deny,
-            unauthorized: OnUnauthorized::Stop,
+            on_unauthorized: OnUnauthorized::Stop,
             terms: ApprovalTerms { approvers: vec![OWNER_APPROVER.to_owned()], four_eyes: false },
             max_tool_calls: None,
         }

@@ -20,7 +20,7 @@ use super::session::SessionSpec;
 
 /// Method by which the program receives its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InputPattern {
+pub enum InputMethod {
     /// Standard input, which is then closed.
     Stdin,
     /// File of mode 0600 whose path is `{{ input_file }}`.
@@ -33,7 +33,7 @@ pub enum InputPattern {
 
 /// Method by which the program returns its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutputPattern {
+pub enum OutputMethod {
     /// Standard output is the answer.
     Stdout,
     /// The file whose path is `{{ output_file }}` is the answer.
@@ -137,9 +137,9 @@ pub struct ProgramSpec {
     /// Absolute path of the working folder.
     pub working_dir: PathBuf,
     /// Method by which the program receives its input.
-    pub input: InputPattern,
+    pub input: InputMethod,
     /// Method by which the program returns its answer.
-    pub output: OutputPattern,
+    pub output: OutputMethod,
     /// File name template of the input within the execution's own folder.
     pub input_file: String,
     /// File name template of the output within the execution's own folder.
@@ -163,7 +163,7 @@ pub struct ProgramSpec {
     /// Session resume, if the program supports it.
     pub session: Option<Box<SessionSpec>>,
     /// Protocol of a program that reads several messages; `None` if the program reads its input to the end.
-    pub dialogue: Option<StdioProtocol>,
+    pub stdio_protocol: Option<StdioProtocol>,
     /// Pooling of the program between messages, if configured.
     pub pool: Option<PoolSettings>,
 }
@@ -172,7 +172,7 @@ impl ProgramSpec {
     /// Returns the control protocol of an interactive agent; `None` for every other program.
     #[must_use]
     pub fn control(&self) -> Option<&ControlSpec> {
-        self.dialogue.as_ref().and_then(StdioProtocol::control)
+        self.stdio_protocol.as_ref().and_then(StdioProtocol::control)
     }
 
     /// Returns true if earlier messages of the conversation influence the program.

@@ -111,7 +111,7 @@ pub struct ScheduleSpec {
     pub agent: AgentId,
     /// Recurrence of the schedule.
     #[serde(flatten)]
-    pub timetable: RecurrenceRule,
+    pub recurrence: RecurrenceRule,
     /// Input of the request: a template in which `{{ planned }}` and similar variables have values.
     pub input: String,
     /// Parameters of the request.
@@ -236,7 +236,7 @@ pub struct ScheduleView {
     /// Next due time.
     pub next: Option<DateTime<Utc>>,
     /// Executions of the schedule that have not ended.
-    pub working: Vec<ExecutionId>,
+    pub running_executions: Vec<ExecutionId>,
     /// Number of waiting occurrences.
     pub waiting: usize,
     /// Number of consecutive failures, as far as known since the start of the service.

@@ -75,18 +75,18 @@ pub struct Session {
     /// Execution that used the session last. When that execution is removed, the session is forgotten.
     pub execution: ExecutionId,
     /// Time of the latest use.
-    pub used: DateTime<Utc>,
+    pub last_used_at: DateTime<Utc>,
     /// Counters that the program had reported by then, if it counts per session.
-    pub counted: BTreeMap<String, Number>,
+    pub reported_counters: BTreeMap<String, Number>,
 }
 
 /// Session resume of a program that ends with its answer.
 #[derive(Debug, Clone)]
 pub struct SessionSpec {
     /// Templates of all arguments for the first message of a conversation.
-    pub begin: Vec<String>,
+    pub start_args: Vec<String>,
     /// Templates of all arguments for a later message.
-    pub resume: Vec<String>,
+    pub resume_args: Vec<String>,
     /// True if the service generates the id of a new session; false if the program reports it.
     pub gives_id: bool,
     /// Time after the last message during which a session is resumed; `None` for as long as the session is known.
@@ -96,19 +96,27 @@ pub struct SessionSpec {
     /// Location of the id in the JSON that the program wrote.
     pub json_pointer: Option<String>,
     /// Conditions under which the program reports an unknown session.
-    pub lost: LostSessionRules,
+    pub lost_rules: LostSessionRules,
 }
 
 impl PartialEq for SessionSpec {
     fn eq(&self, other: &Self) -> bool {
-        let Self { begin, resume, gives_id, ttl, regex, json_pointer, lost } = self;
-        *begin == other.begin
-            && *resume == other.resume
+        let Self {
+            start_args: begin,
+            resume_args: resume,
+            gives_id,
+            ttl,
+            regex,
+            json_pointer,
+            lost_rules: lost,
+        } = self;
+        *begin == other.start_args
+            && *resume == other.resume_args
             && *gives_id == other.gives_id
             && *ttl == other.ttl
             && pattern_sources(regex) == pattern_sources(&other.regex)
             && *json_pointer == other.json_pointer
-            && *lost == other.lost
+            && *lost == other.lost_rules
     }
 }
 

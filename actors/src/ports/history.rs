@@ -47,13 +47,14 @@ pub trait History: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the texts could not be read.
-    async fn texts(&self, id: ExecutionId) -> Result<Vec<TextRange>, LedgerError>;
+    async fn text_ranges(&self, id: ExecutionId) -> Result<Vec<TextRange>, LedgerError>;
 
     /// Returns the whole characters within a range of a text.
     ///
     /// # Errors
     /// Returns an error if the text could not be read.
-    async fn text_range(&self, id: ExecutionId, span: TextRange) -> Result<TextSlice, LedgerError>;
+    async fn text_slice(&self, id: ExecutionId, range: TextRange)
+    -> Result<TextSlice, LedgerError>;
 
     /// Returns the names of all principals.
     ///
@@ -91,5 +92,5 @@ pub trait History: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn shrink(&self) -> Result<u64, LedgerError>;
+    async fn release_free_pages(&self) -> Result<u64, LedgerError>;
 }

@@ -19,7 +19,7 @@ pub enum OpenOutcome {
     /// The interaction is recorded and open. The execution counts it.
     New,
     /// An interaction of the same place exists; it may be closed. Its answer is raw until it was
-    /// [delivered](Interactions::delivered), and absent if the raw answer cannot be read.
+    /// [delivered](Interactions::record_delivery), and absent if the raw answer cannot be read.
     Existing(Box<Interaction>),
     /// The fence is no longer valid, or the execution neither starts nor runs.
     Superseded,
@@ -30,7 +30,7 @@ pub enum OpenOutcome {
 pub enum CloseOutcome {
     /// This call closed the interaction. Its answer is raw.
     Closed(Box<Interaction>),
-    /// The interaction was closed before. Its answer is raw until it was [delivered](Interactions::delivered).
+    /// The interaction was closed before. Its answer is raw until it was [delivered](Interactions::record_delivery).
     AlreadyClosed(Box<Interaction>),
     /// There is no such interaction.
     Unknown,
@@ -68,9 +68,13 @@ pub trait Interactions: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn delivered(&self, id: InteractionId, at: DateTime<Utc>) -> Result<(), LedgerError>;
+    async fn record_delivery(
+        &self,
+        id: InteractionId,
+        at: DateTime<Utc>,
+    ) -> Result<(), LedgerError>;
 
-    /// Returns an interaction. Its answer is raw until it was [delivered](Self::delivered), and redacted later.
+    /// Returns an interaction. Its answer is raw until it was [delivered](Self::record_delivery), and redacted later.
     ///
     /// # Errors
     /// Returns an error if the interaction could not be read.
@@ -89,7 +93,7 @@ pub trait Interactions: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn decide(&self, decision: PermissionDecision) -> Result<(), LedgerError>;
+    async fn record_decision(&self, decision: PermissionDecision) -> Result<(), LedgerError>;
 
     /// Returns the matching decisions, oldest first, each with its number.
     ///

@@ -143,9 +143,9 @@ impl Acceptance {
     /// Returns the result for a request whose keys identify these executions, each with the digest of its content;
     /// `None` if no key is known. Keys that identify two executions are a conflict.
     #[must_use]
-    pub fn from_known(found: &[(ExecutionId, [u8; 32])], digest: [u8; 32]) -> Option<Self> {
-        let (first, _) = found.first()?;
-        let is_same = found.iter().all(|(id, known)| id == first && *known == digest);
+    pub fn from_known(known: &[(ExecutionId, [u8; 32])], digest: [u8; 32]) -> Option<Self> {
+        let (first, _) = known.first()?;
+        let is_same = known.iter().all(|(id, known_digest)| id == first && *known_digest == digest);
         Some(if is_same { Self::Duplicate(*first) } else { Self::Conflict })
     }
 }
@@ -164,11 +164,11 @@ pub struct ClaimCommand {
     pub workspace: Option<Workspace>,
     /// True if the messages of a conversation run one after the other: the claim waits for every earlier message of the
     /// same owner, agent and context that has a turn or waits for one.
-    pub in_turn: bool,
+    pub runs_in_order: bool,
     /// Generation of the claim that the caller knows.
     pub fence: Fence,
     /// Transition to `Starting`.
-    pub moved: StateChange,
+    pub state_change: StateChange,
 }
 
 /// Result of a [`ClaimCommand`].
@@ -194,8 +194,8 @@ pub struct WriteBatch {
 impl WriteBatch {
     /// Creates a batch of transitions, each at its time.
     #[must_use]
-    pub fn from_transitions(moves: impl IntoIterator<Item = StateChange>) -> Self {
-        let events = moves.into_iter().map(|moved| (moved.at, EventKind::StateChanged(moved)));
+    pub fn from_transitions(changes: impl IntoIterator<Item = StateChange>) -> Self {
+        let events = changes.into_iter().map(|change| (change.at, EventKind::StateChanged(change)));
         Self { chunks: Vec::new(), events: events.collect() }
     }
 
@@ -206,9 +206,9 @@ impl WriteBatch {
     }
 
     /// Appends a later batch.
-    pub fn extend(&mut self, more: Self) {
-        self.chunks.extend(more.chunks);
-        self.events.extend(more.events);
+    pub fn extend(&mut self, later: Self) {
+        self.chunks.extend(later.chunks);
+        self.events.extend(later.events);
     }
 }
 
@@ -228,7 +228,7 @@ pub struct Settlement {
     /// Exit code of the last process.
     pub exit_code: Option<i32>,
     /// Last text and events of the execution, with the transitions that lead to the end.
-    pub lines: WriteBatch,
+    pub batch: WriteBatch,
     /// True if the sealed input stays for a retry, until [`History::erase_inputs`]; otherwise it is erased.
     ///
     /// [`History::erase_inputs`]: crate::ports::history::History::erase_inputs
@@ -244,7 +244,7 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn accept(&self, accept: AcceptCommand) -> Result<Acceptance, LedgerError>;
+    async fn accept(&self, command: AcceptCommand) -> Result<Acceptance, LedgerError>;
 
     /// Returns the same as [`Ledger::find_by_key`] from memory, for a message that was repeated more than once. `None`
     /// means that the memory has no entry.
@@ -261,7 +261,7 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn resume(&self, resume: ResumeCommand) -> Result<bool, LedgerError>;
+    async fn resume(&self, command: ResumeCommand) -> Result<bool, LedgerError>;
 
     /// Returns the execution with this key, and the digest of its content.
     ///
@@ -289,7 +289,7 @@ pub trait Ledger: Send + Sync + 'static {
         &self,
         id: ExecutionId,
         fence: Fence,
-        lines: WriteBatch,
+        batch: WriteBatch,
     ) -> Result<bool, LedgerError>;
 
     /// Appends events alone, as [`Ledger::write`] does.
@@ -363,7 +363,7 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the text could not be read.
-    async fn text(&self, id: ExecutionId, span: TextRange) -> Result<String, LedgerError>;
+    async fn text(&self, id: ExecutionId, range: TextRange) -> Result<String, LedgerError>;
 
     /// Returns the amounts that an agent has used on a day: the sum of the [charged](EventKind::BudgetCharged) amounts.
     ///
@@ -384,7 +384,11 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn seed(&self, tokens: Vec<TokenSeed>, at: DateTime<Utc>) -> Result<(), LedgerError>;
+    async fn replace_seeded_tokens(
+        &self,
+        tokens: Vec<TokenSeed>,
+        at: DateTime<Utc>,
+    ) -> Result<(), LedgerError>;
 
     /// Returns every valid token.
     ///

@@ -33,15 +33,15 @@ pub struct DueTargets {
 /// Outbox of push notifications.
 #[async_trait]
 pub trait Outbox: Send + Sync + 'static {
-    /// Registers a target that has received the events up to `known`. It replaces a target with the same id and keeps
-    /// that target's delivery state. At most `limit` targets for each execution.
+    /// Registers a target that has received the events up to `last_received`. It replaces a target with the same id and
+    /// keeps that target's delivery state. At most `limit` targets for each execution.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn set(
+    async fn register(
         &self,
         target: PushTarget,
-        known: u64,
+        last_received: u64,
         limit: u32,
     ) -> Result<RegistrationResult, LedgerError>;
 
@@ -64,16 +64,16 @@ pub trait Outbox: Send + Sync + 'static {
     async fn delete(&self, id: ExecutionId, target: &str) -> Result<bool, LedgerError>;
 
     /// Returns the open targets that are due at `now` and have undelivered events, or whose executions have ended. A
-    /// target whose due time lies more than `margin` in the future is due too, because only a clock that was set back
-    /// explains it. At most `share` targets for each owner.
+    /// target whose due time lies more than `clock_tolerance` in the future is due too, because only a clock that was
+    /// set back explains it. At most `max_per_owner` targets for each owner.
     ///
     /// # Errors
     /// Returns an error if the targets could not be read.
-    async fn due(
+    async fn due_targets(
         &self,
         now: DateTime<Utc>,
-        margin: chrono::TimeDelta,
-        share: u32,
+        clock_tolerance: chrono::TimeDelta,
+        max_per_owner: u32,
     ) -> Result<DueTargets, LedgerError>;
 
     /// Records the delivery state of a registration. Returns true if the registration still exists.

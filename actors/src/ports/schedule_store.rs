@@ -82,7 +82,7 @@ pub trait ScheduleStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn end(
+    async fn record_end(
         &self,
         schedule: &ScheduleId,
         planned: DateTime<Utc>,
@@ -93,7 +93,7 @@ pub trait ScheduleStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the occurrences could not be read.
-    async fn open(&self) -> Result<Vec<Occurrence>, LedgerError>;
+    async fn open_occurrences(&self) -> Result<Vec<Occurrence>, LedgerError>;
 
     /// Returns the matching occurrences, the latest planned time first.
     ///
@@ -105,7 +105,7 @@ pub trait ScheduleStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the occurrences could not be read.
-    async fn tally(
+    async fn occurrences_since(
         &self,
         schedule: &ScheduleId,
         since: DateTime<Utc>,
@@ -115,5 +115,9 @@ pub trait ScheduleStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn forget(&self, before: DateTime<Utc>, limit: u32) -> Result<u64, LedgerError>;
+    async fn remove_occurrences(
+        &self,
+        before: DateTime<Utc>,
+        limit: u32,
+    ) -> Result<u64, LedgerError>;
 }

@@ -10,5 +10,5 @@ pub trait ScheduleTemplateRenderer: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the template cannot be expanded: the reason as a clause without the text itself.
-    fn input(&self, spec: &ScheduleSpec, planned: DateTime<Utc>) -> Result<String, String>;
+    fn render(&self, spec: &ScheduleSpec, planned: DateTime<Utc>) -> Result<String, String>;
 }

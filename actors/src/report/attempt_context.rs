@@ -35,11 +35,11 @@ pub struct AttemptContext {
     /// Time of the latest output.
     pub liveness: Liveness,
     /// Events that an earlier process recorded about the attempt, if it is replayed.
-    pub known: ReplayFilter,
+    pub replay_filter: ReplayFilter,
     /// Meter of used budget amounts.
     pub budget_meter: BudgetMeter,
     /// Records that wait for the next write.
-    pub pending: WriteBuffer,
+    pub write_buffer: WriteBuffer,
 }
 
 /// Settings of an agent for its output.
@@ -48,7 +48,7 @@ pub struct OutputSettings {
     /// Number of bytes that are kept of each channel.
     pub limit: usize,
     /// True if the owner may receive the raw text of the answer.
-    pub raw: bool,
+    pub publishes_raw_answer: bool,
 }
 
 impl AttemptContext {
@@ -64,7 +64,7 @@ impl AttemptContext {
         event: EventKind,
         second_event: Option<EventKind>,
     ) -> Result<bool, LedgerError> {
-        let Some(event) = self.known.filter(event) else { return Ok(false) };
+        let Some(event) = self.replay_filter.filter(event) else { return Ok(false) };
         let now = self.clock.now();
         let events =
             [Some(event), second_event].into_iter().flatten().map(|event| (now, event)).collect();
@@ -75,12 +75,12 @@ impl AttemptContext {
     /// records stay pending.
     pub(super) async fn write(&self, batch: WriteBatch) -> Result<bool, LedgerError> {
         // The pending records precede these in time, and the ledger numbers events in the order in which they arrive.
-        let pending = self.pending.take();
+        let pending = self.write_buffer.take();
         let mut combined = pending.clone();
         combined.extend(batch);
-        let written = self.ledger.write(self.id, self.fence, combined).await;
+        let result = self.ledger.write(self.id, self.fence, combined).await;
         // Not lost on a failure: the next write, or the end of the attempt, stores them.
-        let is_valid = written.inspect_err(|_| self.pending.add(pending))?;
+        let is_valid = result.inspect_err(|_| self.write_buffer.add(pending))?;
         self.liveness.record_activity();
         self.progress.send_modify(Progress::count_record);
         Ok(is_valid)

@@ -37,8 +37,8 @@ impl BudgetMeter {
     }
 
     /// Adds the amounts of an event that is or will be recorded in the ledger.
-    pub fn take(&self, charged: Option<&EventKind>) {
-        if let Some(EventKind::BudgetCharged { day, charge }) = charged {
+    pub fn add_charge(&self, event: Option<&EventKind>) {
+        if let Some(EventKind::BudgetCharged { day, charge }) = event {
             self.budget_usages.add(&self.agent, *day, *charge);
         }
     }

@@ -52,9 +52,9 @@ impl BudgetUsages {
     }
 
     /// Sets the used amounts of many agents.
-    pub(crate) fn load_all(&self, all: impl Iterator<Item = (AgentId, NaiveDate, Charge)>) {
-        let all = all.map(|(agent, day, spent)| (agent, BudgetUsage { day, spent }));
-        self.0.send_modify(|budget_usages| budget_usages.extend(all));
+    pub(crate) fn load_all(&self, usages: impl Iterator<Item = (AgentId, NaiveDate, Charge)>) {
+        let usages = usages.map(|(agent, day, spent)| (agent, BudgetUsage { day, spent }));
+        self.0.send_modify(|budget_usages| budget_usages.extend(usages));
     }
 
     /// Adds amounts to a day. A later day starts at zero.

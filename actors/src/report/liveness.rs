@@ -10,30 +10,30 @@ use tokio::time::Instant;
 /// for each. Clones are cheap and belong to the same attempt.
 #[derive(Debug, Clone)]
 pub struct Liveness {
-    created: Instant,
+    created_at: Instant,
     /// Nanoseconds from the creation to the latest sign of life.
-    last: Arc<AtomicU64>,
+    last_activity_ns: Arc<AtomicU64>,
 }
 
 impl Default for Liveness {
     /// Counts the creation as a sign of life.
     fn default() -> Self {
-        Self { created: Instant::now(), last: Arc::default() }
+        Self { created_at: Instant::now(), last_activity_ns: Arc::default() }
     }
 }
 
 impl Liveness {
     /// Records a sign of life.
     pub fn record_activity(&self) {
-        let now = u64::try_from(self.created.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.last.fetch_max(now, Ordering::Relaxed);
+        let elapsed_ns = u64::try_from(self.created_at.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.last_activity_ns.fetch_max(elapsed_ns, Ordering::Relaxed);
     }
 
     /// Returns the duration of the silence.
     #[must_use]
     pub fn idle_time(&self) -> Duration {
-        let last = Duration::from_nanos(self.last.load(Ordering::Relaxed));
-        self.created.elapsed().saturating_sub(last)
+        let last_activity = Duration::from_nanos(self.last_activity_ns.load(Ordering::Relaxed));
+        self.created_at.elapsed().saturating_sub(last_activity)
     }
 }
 

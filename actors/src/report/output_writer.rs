@@ -8,7 +8,7 @@ use super::pipelined_writes::{AppendFuture, PipelinedWrites};
 use crate::decide::output::artifact_stream::{ArtifactPiece, ArtifactStream};
 use crate::decide::output::early_redaction::EarlyRedactionStream;
 use crate::decide::output::redact_parts::{RedactedPart, StoredParts, assign_ranges};
-use crate::decide::output::truncation::{HeadAndTail, TailBuffer, keep_tail, marker};
+use crate::decide::output::truncation::{HeadAndTailLimits, TailBuffer, keep_tail, marker};
 use crate::model::execution::content::{Part, StoredPart};
 use crate::model::execution::event::{Chunk, EventKind, MAX_CHUNK_BYTES, TextChannel, TextRange};
 use crate::model::execution::progress::Progress;
@@ -23,9 +23,9 @@ pub struct OutputWriter {
     channel: TextChannel,
     stream: EarlyRedactionStream,
     artifacts: ArtifactStream,
-    ready: String,
+    ready_text: String,
     writes: PipelinedWrites,
-    number: u32,
+    chunk_count: u32,
     offset: u64,
     /// Division of the present text.
     division: RawDivision,
@@ -40,16 +40,16 @@ impl OutputWriter {
     pub(super) fn open(context: AttemptContext, channel: TextChannel) -> Self {
         let stream = EarlyRedactionStream::new(Arc::clone(&context.redactor));
         let artifacts = ArtifactStream::new(Arc::clone(&context.redactor));
-        let division = RawDivision::new(context.output.limit, context.redactor.context());
+        let division = RawDivision::new(context.output.limit, context.redactor.context_bytes());
         context.progress.send_if_modified(|progress| progress.set_answer_start(channel, 0));
         Self {
             context,
             channel,
             stream,
             artifacts,
-            ready: String::new(),
+            ready_text: String::new(),
             writes: PipelinedWrites::default(),
-            number: 0,
+            chunk_count: 0,
             offset: 0,
             division,
             redactions_outside_stream: 0,
@@ -64,14 +64,14 @@ impl OutputWriter {
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
         self.context.liveness.record_activity();
         let head = self.division.divide(bytes);
-        self.stream.push_to(head, &mut self.ready);
+        self.stream.push_to(head, &mut self.ready_text);
         // A chunk is a row of the ledger: a program that prints byte by byte must not cause one for each byte.
-        if self.ready.len() >= MIN_CHUNK_BYTES { self.enqueue().await } else { Ok(()) }
+        if self.ready_text.len() >= MIN_CHUNK_BYTES { self.enqueue().await } else { Ok(()) }
     }
 
     /// Counts missing bytes after the head of the text.
     pub fn skip(&mut self, count: u64) {
-        self.division.rest.skip(count);
+        self.division.tail_buffer.skip(count);
     }
 
     /// Writes whole parts. Returns the location of each, once they are committed.
@@ -80,7 +80,7 @@ impl OutputWriter {
     /// Returns an error if the ledger did not commit.
     pub async fn store_content(&mut self, parts: &[Part]) -> Result<Vec<StoredPart>, LedgerError> {
         let redactor = Arc::clone(&self.context.redactor);
-        self.store_parts(parts.iter().map(|part| RedactedPart::part(part, &redactor))).await
+        self.store_parts(parts.iter().map(|part| RedactedPart::redact(part, &redactor))).await
     }
 
     /// Writes redacted parts. Returns the location of each, once they are committed.
@@ -92,7 +92,7 @@ impl OutputWriter {
         parts: impl IntoIterator<Item = RedactedPart>,
     ) -> Result<Vec<StoredPart>, LedgerError> {
         let StoredParts { text, pieces, .. } = assign_ranges(parts, self.end_text());
-        self.ready.push_str(&text);
+        self.ready_text.push_str(&text);
         self.flush().await?;
         Ok(pieces)
     }
@@ -103,7 +103,7 @@ impl OutputWriter {
     /// # Errors
     /// Returns an error if the ledger did not commit.
     pub async fn store_artifact(&mut self, piece: ArtifactPiece<Part>) -> Result<(), LedgerError> {
-        let visible = self.artifacts.take(piece);
+        let visible = self.artifacts.push(piece);
         self.record(visible).await
     }
 
@@ -118,7 +118,7 @@ impl OutputWriter {
     ) -> Result<(), LedgerError> {
         let (name, description, parts) = (None, None, Vec::new());
         let end = ArtifactPiece { id, name, description, parts, append: true, last: true };
-        let mut visible = self.artifacts.take(end);
+        let mut visible = self.artifacts.push(end);
         // The artifact itself is shown last, and never without a part.
         if let Some(artifact) = visible.last_mut()
             && let Some(part) = artifact.parts.pop()
@@ -142,9 +142,9 @@ impl OutputWriter {
 
     /// Ends the present text of the channel, and returns the location of the next one.
     fn end_text(&mut self) -> TextRange {
-        let rest = self.stream.finish();
-        self.ready.push_str(&rest);
-        let from = self.offset + self.ready.len() as u64;
+        let remaining_text = self.stream.finish();
+        self.ready_text.push_str(&remaining_text);
+        let from = self.offset + self.ready_text.len() as u64;
         TextRange { attempt_id: self.context.attempt_id, channel: self.channel, from, to: from }
     }
 
@@ -153,7 +153,10 @@ impl OutputWriter {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit.
-    pub async fn show(&mut self, bytes: &[u8]) -> Result<Option<StoredPart>, LedgerError> {
+    pub async fn write_and_flush(
+        &mut self,
+        bytes: &[u8],
+    ) -> Result<Option<StoredPart>, LedgerError> {
         let (from, redactions_before) = (self.offset, self.redaction_count());
         self.write(bytes).await?;
         self.flush().await?;
@@ -168,7 +171,7 @@ impl OutputWriter {
     /// Returns an error if the ledger did not commit.
     pub async fn release(&mut self) -> Result<Option<StoredPart>, LedgerError> {
         let (from, redactions_before) = (self.offset, self.redaction_count());
-        self.ready.push_str(&self.stream.release());
+        self.ready_text.push_str(&self.stream.release());
         self.flush().await?;
         let remaining = self.artifacts.idle();
         self.record(remaining).await?;
@@ -197,10 +200,10 @@ impl OutputWriter {
     /// # Errors
     /// Returns an error if the ledger did not commit.
     pub async fn close(mut self) -> Result<StoredPart, LedgerError> {
-        let dropped = self.end_truncated();
+        let dropped = self.end_text_with_tail();
         let remaining = self.artifacts.end();
         self.record(remaining).await?;
-        if self.ready.len() >= MIN_CHUNK_BYTES {
+        if self.ready_text.len() >= MIN_CHUNK_BYTES {
             self.enqueue().await?;
         }
         self.writes.wait_until_committed().await?;
@@ -219,8 +222,8 @@ impl OutputWriter {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit.
-    pub async fn split(&mut self) -> Result<StoredPart, LedgerError> {
-        let dropped = self.end_truncated();
+    pub async fn start_next_text(&mut self) -> Result<StoredPart, LedgerError> {
+        let dropped = self.end_text_with_tail();
         self.flush().await?;
         let ended =
             StoredPart { dropped, ..self.piece_since(self.text_start.0, self.text_start.1) };
@@ -228,7 +231,7 @@ impl OutputWriter {
         self.redactions_outside_stream += self.stream.count();
         self.stream = EarlyRedactionStream::new(Arc::clone(&self.context.redactor));
         let AttemptContext { output, redactor, .. } = &self.context;
-        self.division = RawDivision::new(output.limit, redactor.context());
+        self.division = RawDivision::new(output.limit, redactor.context_bytes());
         let (channel, from) = (self.channel, self.offset);
         self.context.progress.send_if_modified(|progress| progress.set_answer_start(channel, from));
         Ok(ended)
@@ -244,8 +247,8 @@ impl OutputWriter {
 
     /// Starts to write all text that is ready.
     async fn enqueue(&mut self) -> Result<(), LedgerError> {
-        while let Some(answer) = self.next_append() {
-            self.writes.enqueue(answer).await?;
+        while let Some(append) = self.next_append() {
+            self.writes.enqueue(append).await?;
             self.context.liveness.record_activity(); // A slow ledger does not count as silence of the agent.
         }
         Ok(())
@@ -253,50 +256,50 @@ impl OutputWriter {
 
     /// Creates a chunk of the first ready text, and returns the future of the reply.
     fn next_append(&mut self) -> Option<AppendFuture> {
-        let rest = self.ready.split_off(self.ready.floor_char_boundary(MAX_CHUNK_BYTES));
-        let text = mem::replace(&mut self.ready, rest);
-        let chunk = (!text.is_empty()).then(|| self.chunk(text))?;
+        let rest = self.ready_text.split_off(self.ready_text.floor_char_boundary(MAX_CHUNK_BYTES));
+        let text = mem::replace(&mut self.ready_text, rest);
+        let chunk = (!text.is_empty()).then(|| self.next_chunk(text))?;
         let (ledger, id) = (Arc::clone(&self.context.ledger), self.context.id);
         Some(Box::pin(async move { ledger.append(id, chunk).await }))
     }
 
     /// Leaves the last chunk pending for the next write of the attempt.
     fn defer_last_chunk(&mut self) {
-        if !self.ready.is_empty() {
-            let text = mem::take(&mut self.ready);
-            let chunks = vec![self.chunk(text)];
-            self.context.pending.add(WriteBatch { chunks, events: Vec::new() });
+        if !self.ready_text.is_empty() {
+            let text = mem::take(&mut self.ready_text);
+            let chunks = vec![self.next_chunk(text)];
+            self.context.write_buffer.add(WriteBatch { chunks, events: Vec::new() });
         }
     }
 
     /// Returns the next chunk of the channel.
-    fn chunk(&mut self, text: String) -> Chunk {
-        let Self { number, offset, .. } = *self;
-        self.number += 1;
+    fn next_chunk(&mut self, text: String) -> Chunk {
+        let Self { chunk_count: number, offset, .. } = *self;
+        self.chunk_count += 1;
         self.offset += text.len() as u64;
         Chunk { attempt_id: self.context.attempt_id, channel: self.channel, number, offset, text }
     }
 
     /// Ends the text, with the tail of the bytes after its head. Returns the number of missing bytes between them.
-    fn end_truncated(&mut self) -> u64 {
-        let (total_bytes, lost, bytes) = self.division.end();
+    fn end_text_with_tail(&mut self) -> u64 {
+        let (total_bytes, lost_bytes, bytes) = self.division.end();
         if total_bytes <= self.context.output.limit as u64 {
-            self.ready.push_str(&self.stream.push(&bytes));
+            self.ready_text.push_str(&self.stream.push(&bytes));
             self.end_text();
             return 0;
         }
         // If nothing is lost, redaction sees the whole text and decides as if there were no limit.
-        let TruncatedText { head, tail, missing } = if lost > 0 {
+        let TruncatedText { head, tail, missing_bytes } = if lost_bytes > 0 {
             self.truncate_partial(&bytes, total_bytes)
         } else {
             self.truncate_whole(&bytes)
         };
-        self.ready.push_str(&head);
-        if missing > 0 {
-            self.ready.push_str(&marker(missing));
+        self.ready_text.push_str(&head);
+        if missing_bytes > 0 {
+            self.ready_text.push_str(&marker(missing_bytes));
         }
-        self.ready.push_str(&tail);
-        missing
+        self.ready_text.push_str(&tail);
+        missing_bytes
     }
 
     /// Returns head and tail of a text that is known as a whole: redacted text can be split anywhere.
@@ -305,8 +308,8 @@ impl OutputWriter {
         let capacity = (self.division.limits.head as u64).saturating_sub(self.text_len());
         let capacity = usize::try_from(capacity).unwrap_or(usize::MAX).min(text.len());
         let mut tail = text.split_off(text.floor_char_boundary(capacity));
-        let missing = keep_tail(&mut tail, self.division.limits.tail);
-        TruncatedText { head: text, tail, missing }
+        let missing_bytes = keep_tail(&mut tail, self.division.limits.tail);
+        TruncatedText { head: text, tail, missing_bytes }
     }
 
     /// Returns head and tail of a text of which a part is lost. The held-back end of the head may be the start of a
@@ -314,36 +317,36 @@ impl OutputWriter {
     fn truncate_partial(&mut self, bytes: &[u8], total_bytes: u64) -> TruncatedText {
         // `finish` would judge the held-back text as if the text ended here, although its continuation is only lost.
         let head = self.stream.idle();
-        let context = bytes.len().saturating_sub(self.division.limits.tail);
-        let (mut tail, redactions) = self.context.redactor.redact_end(bytes, context);
+        let context_bytes = bytes.len().saturating_sub(self.division.limits.tail);
+        let (mut tail, redactions) = self.context.redactor.redact_end(bytes, context_bytes);
         self.redactions_outside_stream += redactions;
         keep_tail(&mut tail, self.division.limits.tail);
         let retained = self.text_len() + (head.len() + tail.len()) as u64;
-        TruncatedText { head, tail, missing: total_bytes.saturating_sub(retained) }
+        TruncatedText { head, tail, missing_bytes: total_bytes.saturating_sub(retained) }
     }
 
     /// Returns the number of bytes of the present text so far.
     const fn text_len(&self) -> u64 {
-        self.offset + self.ready.len() as u64 - self.text_start.0
+        self.offset + self.ready_text.len() as u64 - self.text_start.0
     }
 }
 
 /// Division of a raw text into its head, which is redacted as it arrives, and the bytes after it.
 struct RawDivision {
     /// Limits of head and tail.
-    limits: HeadAndTail,
+    limits: HeadAndTailLimits,
     /// Number of raw bytes in the head.
     head_bytes: usize,
     /// Raw bytes after the head.
-    rest: TailBuffer,
+    tail_buffer: TailBuffer,
 }
 
 impl RawDivision {
-    /// Creates the division of an empty text; redaction inspects `context` bytes before the tail.
-    fn new(limit: usize, context: usize) -> Self {
-        let limits = HeadAndTail::of(limit);
+    /// Creates the division of an empty text; redaction inspects `context_bytes` bytes before the tail.
+    fn new(limit: usize, context_bytes: usize) -> Self {
+        let limits = HeadAndTailLimits::of(limit);
         // Redaction of the tail needs text before it: a secret whose start was cut would be shown otherwise.
-        Self { limits, head_bytes: 0, rest: TailBuffer::new(limits.tail + context) }
+        Self { limits, head_bytes: 0, tail_buffer: TailBuffer::new(limits.tail + context_bytes) }
     }
 
     /// Adds bytes. Returns those that belong to the head.
@@ -351,16 +354,16 @@ impl RawDivision {
         let capacity = (self.limits.head - self.head_bytes).min(bytes.len());
         let (head, rest) = bytes.split_at_checked(capacity).unwrap_or((bytes, &[]));
         self.head_bytes += head.len();
-        self.rest.push(rest);
+        self.tail_buffer.push(rest);
         head
     }
 
     /// Ends the text. Returns its length, the number of lost bytes, and the last bytes after the head.
     fn end(&mut self) -> (u64, u64, Vec<u8>) {
-        let rest = mem::replace(&mut self.rest, TailBuffer::new(0));
-        let total_bytes = self.head_bytes as u64 + rest.total_bytes();
-        let (lost, bytes) = rest.end();
-        (total_bytes, lost, bytes)
+        let tail_buffer = mem::replace(&mut self.tail_buffer, TailBuffer::new(0));
+        let total_bytes = self.head_bytes as u64 + tail_buffer.total_bytes();
+        let (lost_bytes, bytes) = tail_buffer.end();
+        (total_bytes, lost_bytes, bytes)
     }
 }
 
@@ -368,12 +371,12 @@ impl RawDivision {
 struct TruncatedText {
     head: String,
     tail: String,
-    missing: u64,
+    missing_bytes: u64,
 }
 
 /// Splits a text into pieces of at most [`MAX_CHUNK_BYTES`] bytes, between characters.
 #[must_use]
-pub fn pieces(text: &str) -> Vec<String> {
+pub fn split_into_chunks(text: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {

@@ -16,7 +16,7 @@ pub(super) type AppendFuture = Pin<Box<dyn Future<Output = Result<(), LedgerErro
 #[derive(Default)]
 pub(super) struct PipelinedWrites {
     /// Replies in the order of the chunks; there are never many.
-    answers: Vec<AppendFuture>,
+    pending_replies: Vec<AppendFuture>,
 }
 
 impl PipelinedWrites {
@@ -24,12 +24,12 @@ impl PipelinedWrites {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit one of the earlier chunks, or this one.
-    pub(super) async fn enqueue(&mut self, answer: AppendFuture) -> Result<(), LedgerError> {
+    pub(super) async fn enqueue(&mut self, reply: AppendFuture) -> Result<(), LedgerError> {
         // Waiting here stops the reading of the pipe, and a full pipe stops the program: the disk sets the pace.
-        while self.answers.len() >= MAX_PENDING_CHUNKS {
-            self.next().await?;
+        while self.pending_replies.len() >= MAX_PENDING_CHUNKS {
+            self.wait_for_oldest().await?;
         }
-        self.answers.push(answer);
+        self.pending_replies.push(reply);
         // A future does nothing until it is polled, so the new write is queued at the ledger now.
         self.poll_all()
     }
@@ -39,29 +39,29 @@ impl PipelinedWrites {
     /// # Errors
     /// Returns an error if the ledger did not commit one of them.
     pub(super) async fn wait_until_committed(&mut self) -> Result<(), LedgerError> {
-        while !self.answers.is_empty() {
-            self.next().await?;
+        while !self.pending_replies.is_empty() {
+            self.wait_for_oldest().await?;
         }
         Ok(())
     }
 
-    /// Waits for the first chunk.
-    async fn next(&mut self) -> Result<(), LedgerError> {
-        let Some(first) = self.answers.first_mut() else { return Ok(()) };
-        let answer = first.await;
-        drop(self.answers.remove(0));
-        answer
+    /// Waits for the oldest pending chunk.
+    async fn wait_for_oldest(&mut self) -> Result<(), LedgerError> {
+        let Some(oldest) = self.pending_replies.first_mut() else { return Ok(()) };
+        let result = oldest.await;
+        drop(self.pending_replies.remove(0));
+        result
     }
 
     /// Polls all replies in their order, so that no chunk overtakes another one. This wakes no task: the task that
     /// waits for a reply polls it.
     fn poll_all(&mut self) -> Result<(), LedgerError> {
-        let mut idle = Context::from_waker(Waker::noop());
+        let mut context = Context::from_waker(Waker::noop());
         let mut result = Ok(());
-        self.answers.retain_mut(|answer| match answer.as_mut().poll(&mut idle) {
+        self.pending_replies.retain_mut(|reply| match reply.as_mut().poll(&mut context) {
             Poll::Pending => true,
-            Poll::Ready(answer) => {
-                result = std::mem::replace(&mut result, Ok(())).and(answer);
+            Poll::Ready(reply_result) => {
+                result = std::mem::replace(&mut result, Ok(())).and(reply_result);
                 false
             }
         });
@@ -82,10 +82,10 @@ mod tests {
     type Reply = oneshot::Sender<Result<(), LedgerError>>;
 
     /// Creates a reply of a slow ledger, which receives the chunk and replies later.
-    fn reply_sender(to: UnboundedSender<Reply>) -> AppendFuture {
+    fn slow_append(sender: UnboundedSender<Reply>) -> AppendFuture {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
-            to.send(reply).unwrap();
+            sender.send(reply).unwrap();
             answer.await.unwrap()
         })
     }
@@ -94,23 +94,23 @@ mod tests {
         ledger.len()
     }
 
-    fn full() -> LedgerError {
+    fn disk_full() -> LedgerError {
         LedgerError::Unavailable { cause: "the disk is full".to_owned() }
     }
 
     #[tokio::test(start_paused = true)]
     async fn writes_are_pipelined_up_to_a_limit() {
-        let (to, mut ledger) = unbounded_channel();
+        let (sender, mut ledger) = unbounded_channel();
         let mut writes = PipelinedWrites::default();
         for _ in 0..MAX_PENDING_CHUNKS {
-            writes.enqueue(reply_sender(to.clone())).await.unwrap();
+            writes.enqueue(slow_append(sender.clone())).await.unwrap();
         }
         assert_eq!(count(&ledger), MAX_PENDING_CHUNKS);
         let second = Duration::from_secs(1);
-        assert!(timeout(second, writes.enqueue(reply_sender(to.clone()))).await.is_err());
+        assert!(timeout(second, writes.enqueue(slow_append(sender.clone()))).await.is_err());
         assert_eq!(count(&ledger), MAX_PENDING_CHUNKS);
         ledger.recv().await.unwrap().send(Ok(())).unwrap();
-        writes.enqueue(reply_sender(to.clone())).await.unwrap();
+        writes.enqueue(slow_append(sender.clone())).await.unwrap();
         assert_eq!(count(&ledger), MAX_PENDING_CHUNKS);
         assert!(timeout(second, writes.wait_until_committed()).await.is_err());
         while let Ok(reply) = ledger.try_recv() {
@@ -122,16 +122,16 @@ mod tests {
     #[tokio::test]
     async fn a_failed_commit_is_reported_by_the_next_write_or_the_end() {
         for is_last in [false, true] {
-            let (to, mut ledger) = unbounded_channel();
+            let (sender, mut ledger) = unbounded_channel();
             let mut writes = PipelinedWrites::default();
-            writes.enqueue(reply_sender(to.clone())).await.unwrap();
-            ledger.recv().await.unwrap().send(Err(full())).unwrap();
-            let reported = if is_last {
+            writes.enqueue(slow_append(sender.clone())).await.unwrap();
+            ledger.recv().await.unwrap().send(Err(disk_full())).unwrap();
+            let result = if is_last {
                 writes.wait_until_committed().await
             } else {
-                writes.enqueue(reply_sender(to)).await
+                writes.enqueue(slow_append(sender)).await
             };
-            assert!(matches!(reported, Err(LedgerError::Unavailable { .. })));
+            assert!(matches!(result, Err(LedgerError::Unavailable { .. })));
         }
     }
 }

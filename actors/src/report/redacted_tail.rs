@@ -16,29 +16,29 @@ pub struct RedactedTail {
 impl RedactedTail {
     /// Creates a buffer that returns `max_bytes` bytes of redacted text.
     pub(super) fn of(redactor: Arc<Redactor>, max_bytes: usize) -> Self {
-        let tail = TailBuffer::new(max_bytes + redactor.context());
+        let tail = TailBuffer::new(max_bytes + redactor.context_bytes());
         Self { redactor, tail, max_bytes }
     }
 
     /// Appends raw bytes.
-    pub fn take(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         self.tail.push(bytes);
     }
 
     /// Returns the end of the text, after a marker for the missing bytes. A secret that started before the end is
     /// redacted too.
     #[must_use]
-    pub fn close(self) -> String {
+    pub fn into_text(self) -> String {
         let Self { redactor, tail, max_bytes } = self;
-        let (lost, bytes) = tail.end();
-        let mut text = if lost == 0 {
+        let (lost_bytes, bytes) = tail.end();
+        let mut text = if lost_bytes == 0 {
             redactor.redact(&String::from_utf8_lossy(&bytes)).into_owned()
         } else {
             redactor.redact_end(&bytes, bytes.len().saturating_sub(max_bytes)).0
         };
         let cut = keep_tail(&mut text, max_bytes);
-        if lost + cut > 0 {
-            text.insert_str(0, marker(lost + cut).trim_start());
+        if lost_bytes + cut > 0 {
+            text.insert_str(0, marker(lost_bytes + cut).trim_start());
         }
         text
     }
@@ -52,8 +52,8 @@ mod tests {
 
     fn last(text: &str) -> String {
         let mut tail = RedactedTail::of(Arc::new(Redactor::new([SECRET.to_owned()])), 100);
-        text.as_bytes().chunks(7).for_each(|bytes| tail.take(bytes));
-        tail.close()
+        text.as_bytes().chunks(7).for_each(|bytes| tail.push(bytes));
+        tail.into_text()
     }
 
     #[test]

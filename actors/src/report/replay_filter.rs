@@ -33,13 +33,13 @@ impl ReplayFilter {
     }
 
     /// Returns the usage that the agent had reported.
-    pub(super) fn counted(&self) -> Charge {
+    pub(super) fn recorded_usage(&self) -> Charge {
         let recorded = self.0.borrow();
-        recorded.remaining.iter().fold(Charge::default(), |counted, event| match event {
-            EventKind::UsageReported { counters: numbers, cumulative } => {
-                add_usage(counted, Charge::counted(numbers), *cumulative).0
+        recorded.remaining.iter().fold(Charge::default(), |usage, event| match event {
+            EventKind::UsageReported { counters, cumulative } => {
+                add_usage(usage, Charge::from_counters(counters), *cumulative).0
             }
-            _ => counted,
+            _ => usage,
         })
     }
 
@@ -54,15 +54,15 @@ impl ReplayFilter {
 
     fn remainder(&self, mut event: EventKind) -> Option<EventKind> {
         let answer_end = self.0.borrow().answer_end;
-        let (Some(span), EventKind::Artifact { pieces, append, last, .. }) =
+        let (Some(range), EventKind::Artifact { pieces, append, last, .. }) =
             (answer_range(&event), &mut event)
         else {
             return Some(event);
         };
-        if answer_end > span.from {
-            *pieces = vec![StoredPart::text(TextRange { from: answer_end.min(span.to), ..span })];
+        if answer_end > range.from {
+            *pieces = vec![StoredPart::text(TextRange { from: answer_end.min(range.to), ..range })];
             *append = true;
-            if span.to <= answer_end && !*last {
+            if range.to <= answer_end && !*last {
                 return None;
             }
         }
@@ -94,19 +94,22 @@ mod tests {
         EventKind::Artifact { id, name: None, description: None, pieces, append, last }
     }
 
-    fn warned(message: &str) -> EventKind {
+    fn warning(message: &str) -> EventKind {
         EventKind::Warning { message: message.to_owned() }
     }
 
     #[test]
     fn each_replayed_event_is_filtered_exactly_once() {
-        let known =
-            ReplayFilter::new(vec![warned("a"), EventKind::ProcessStarted { pid: 7 }, warned("a")]);
-        assert_eq!(known.filter(EventKind::ProcessStarted { pid: 7 }), None);
-        assert_eq!(known.filter(warned("a")), None);
-        assert_eq!(known.filter(warned("a")), None);
-        assert_eq!(known.filter(warned("a")), Some(warned("a")));
-        assert_eq!(known.filter(warned("b")), Some(warned("b")));
+        let replay_filter = ReplayFilter::new(vec![
+            warning("a"),
+            EventKind::ProcessStarted { pid: 7 },
+            warning("a"),
+        ]);
+        assert_eq!(replay_filter.filter(EventKind::ProcessStarted { pid: 7 }), None);
+        assert_eq!(replay_filter.filter(warning("a")), None);
+        assert_eq!(replay_filter.filter(warning("a")), None);
+        assert_eq!(replay_filter.filter(warning("a")), Some(warning("a")));
+        assert_eq!(replay_filter.filter(warning("b")), Some(warning("b")));
     }
 
     #[test]
@@ -114,11 +117,12 @@ mod tests {
         let recorded =
             || vec![answer_event(0, 10, false, false), answer_event(10, 30, true, false)];
         for cuts in [&[30, 50][..], &[5, 25, 50], &[10, 30, 50], &[50]] {
-            let known = ReplayFilter::new(recorded());
+            let replay_filter = ReplayFilter::new(recorded());
             let mut from = 0;
             let mut reported_end = 30;
             for to in cuts {
-                if let Some(event) = known.filter(answer_event(from, *to, from > 0, false)) {
+                if let Some(event) = replay_filter.filter(answer_event(from, *to, from > 0, false))
+                {
                     assert_eq!(event, answer_event(reported_end, *to, true, false), "{cuts:?}");
                     reported_end = *to;
                 }
@@ -126,7 +130,7 @@ mod tests {
             }
             assert_eq!(reported_end, 50, "{cuts:?}");
             assert_eq!(
-                known.filter(answer_event(50, 60, true, true)),
+                replay_filter.filter(answer_event(50, 60, true, true)),
                 Some(answer_event(50, 60, true, true))
             );
         }
@@ -134,9 +138,9 @@ mod tests {
 
     #[test]
     fn a_replayed_answer_without_its_end_gets_it() {
-        let known = ReplayFilter::new(vec![answer_event(0, 30, false, false)]);
+        let replay_filter = ReplayFilter::new(vec![answer_event(0, 30, false, false)]);
         assert_eq!(
-            known.filter(answer_event(0, 30, false, true)),
+            replay_filter.filter(answer_event(0, 30, false, true)),
             Some(answer_event(30, 30, true, true))
         );
         assert_eq!(

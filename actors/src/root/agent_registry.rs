@@ -36,7 +36,7 @@ impl AgentChildren {
     /// Adds an agent, or replaces the definition of an existing one.
     pub(super) async fn add(&mut self, definition: AgentDefinition, context: &mut RootContext) {
         let id = definition.spec.id.clone();
-        let child = self.define(definition.clone());
+        let child = self.set_definition(definition.clone());
         child.removal = None;
         if let Some(actor) = &child.actor {
             _ = actor.cast(AgentMsg::Reconfigure(definition)); // A failed actor restarts with the new definition.
@@ -57,7 +57,7 @@ impl AgentChildren {
         reply: RpcReplyPort<()>,
         context: &mut RootContext,
     ) {
-        let number = self.removals + 1;
+        let number = self.removal_count + 1;
         let Some(child) = self.child_mut(id) else {
             _ = reply.send(());
             return;
@@ -67,7 +67,7 @@ impl AgentChildren {
             .get_or_insert(AgentRemoval { number, replies: Vec::new() })
             .replies
             .push(reply);
-        self.removals = number;
+        self.removal_count = number;
         self.request_shutdown(id, context);
     }
 
@@ -76,7 +76,7 @@ impl AgentChildren {
     pub(super) fn request_shutdown(&self, id: &AgentId, context: &mut RootContext) {
         let Some(child) = self.get(id) else { return };
         let Some(number) = child.removal.as_ref().map(|removal| removal.number) else { return };
-        if child.pause.is_some() {
+        if child.restart_pause.is_some() {
             return; // The request follows the next start of the agent, which may have work left.
         }
         let ended = child.actor.as_ref().map(|actor| {
@@ -86,14 +86,14 @@ impl AgentChildren {
         });
         let (root, services, id) = (context.root.clone(), context.services.clone(), id.clone());
         context.spawn(async move {
-            let is_empty = match ended {
+            let has_ended = match ended {
                 Some(ended) => ended.await.is_ok(),
                 None => {
                     settle_questions(&services, &id, &agent_removed(&id)).await;
                     true
                 }
             };
-            if is_empty {
+            if has_ended {
                 _ = root.cast(RootMsg::AgentDrained(id, number));
             }
         });

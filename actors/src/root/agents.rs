@@ -30,7 +30,7 @@ const LEDGER_UNAVAILABLE_FAULT: &str =
 pub(super) struct AgentChildren {
     children: BTreeMap<AgentId, AgentChild>,
     /// Number of removals of agents.
-    pub(super) removals: u64,
+    pub(super) removal_count: u64,
 }
 
 /// Agent with its actor.
@@ -39,7 +39,7 @@ pub(super) struct AgentChild {
     pub(super) actor: Option<ActorRef<AgentMsg>>,
     pub(super) restarts: RestartHistory,
     /// Present pause before the restart of the agent.
-    pub(super) pause: Option<Duration>,
+    pub(super) restart_pause: Option<Duration>,
     last_fault: Option<String>,
     pub(super) removal: Option<AgentRemoval>,
 }
@@ -55,14 +55,21 @@ pub(super) struct AgentRemoval {
 impl AgentChild {
     fn new(definition: AgentDefinition) -> Self {
         let restarts = RestartHistory::default();
-        Self { definition, actor: None, restarts, pause: None, last_fault: None, removal: None }
+        Self {
+            definition,
+            actor: None,
+            restarts,
+            restart_pause: None,
+            last_fault: None,
+            removal: None,
+        }
     }
 
     fn route(&self) -> AgentRoute {
         let id = &self.definition.spec.id;
         match &self.actor {
             Some(actor) => AgentRoute::Open(actor.clone()),
-            None if self.pause.is_some() => AgentRoute::Rejecting(agent_restarting(id)),
+            None if self.restart_pause.is_some() => AgentRoute::Rejecting(agent_restarting(id)),
             None => AgentRoute::Rejecting(agent_quarantined(id)),
         }
     }
@@ -71,7 +78,7 @@ impl AgentChild {
         RegisteredAgent {
             spec: Arc::clone(&self.definition.spec),
             actor: self.actor.clone(),
-            is_restarting: self.pause.is_some(),
+            is_restarting: self.restart_pause.is_some(),
             restarts: self.restarts.total(),
             last_fault: self.last_fault.clone(),
         }
@@ -98,10 +105,10 @@ impl AgentChildren {
     }
 
     /// Sets the definition of a new or an existing agent, and returns the agent.
-    pub(super) fn define(&mut self, definition: AgentDefinition) -> &mut AgentChild {
+    pub(super) fn set_definition(&mut self, definition: AgentDefinition) -> &mut AgentChild {
         let id = definition.spec.id.clone();
-        let new = || AgentChild::new(definition.clone());
-        let child = self.children.entry(id).or_insert_with(new);
+        let new_child = || AgentChild::new(definition.clone());
+        let child = self.children.entry(id).or_insert_with(new_child);
         child.definition = definition;
         child
     }
@@ -116,7 +123,7 @@ impl AgentChildren {
     }
 
     /// Returns the agent of an actor.
-    pub(super) fn of_actor(&self, actor: &ActorCell) -> Option<AgentId> {
+    pub(super) fn find_by_actor(&self, actor: &ActorCell) -> Option<AgentId> {
         let is_this_actor = |child: &&AgentChild| {
             child.actor.as_ref().is_some_and(|present| present.get_id() == actor.get_id())
         };
@@ -165,12 +172,12 @@ impl AgentChildren {
             driver,
             services: context.services.clone(),
             skips_recovery,
-            draining: context.draining,
+            is_draining: context.is_draining,
             pressure: context.pressure.subscribe(),
         };
         child.actor = None; // If the start fails, no request may reach the failed actor.
         let actor = context.spawn_child(AgentActor, args).await?;
-        (child.actor, child.pause) = (Some(actor), None);
+        (child.actor, child.restart_pause) = (Some(actor), None);
         self.publish_route(id, context);
         self.request_shutdown(id, context);
         Ok(())
@@ -189,7 +196,7 @@ impl AgentChildren {
         loop {
             let Some(child) = self.children.get_mut(id) else { return };
             tracing::error!(agent = %id, fault, "agent failed");
-            let redactor = context.services.redactor.now();
+            let redactor = context.services.redactor.current();
             child.last_fault = Some(first_line(&redactor.redact(&fault)));
             let decision = count_failure(&mut child.restarts, now, RestartIntensity::default());
             if decision == RestartDecision::Quarantine {
@@ -207,8 +214,8 @@ impl AgentChildren {
     pub(super) async fn restart(&mut self, id: &AgentId, context: &mut RootContext) {
         // The agent may have been reconfigured, removed or started during the pause. Executions that are left
         // when the service stops continue after the next start.
-        let is_waiting = self.get(id).is_some_and(|child| child.pause.is_some());
-        if !is_waiting || context.draining {
+        let is_waiting = self.get(id).is_some_and(|child| child.restart_pause.is_some());
+        if !is_waiting || context.is_draining {
             return;
         }
         match self.start(id, false, context).await {
@@ -222,11 +229,11 @@ impl AgentChildren {
     /// not the agent's, and its executions must not fail because a disk is full for a minute.
     pub(super) fn restart_later(&mut self, id: &AgentId, context: &mut RootContext) {
         let Some(child) = self.children.get_mut(id) else { return };
-        let wait = start_retry_pause(child.pause);
-        child.pause = Some(wait);
+        let restart_pause = start_retry_pause(child.restart_pause);
+        child.restart_pause = Some(restart_pause);
         child.last_fault = Some(LEDGER_UNAVAILABLE_FAULT.to_owned());
-        tracing::error!(agent = %id, retry_in_s = wait.as_secs(), "{LEDGER_UNAVAILABLE_FAULT}");
-        context.send_after(wait, RootMsg::RestartAgent(id.clone()));
+        tracing::error!(agent = %id, retry_in_s = restart_pause.as_secs(), "{LEDGER_UNAVAILABLE_FAULT}");
+        context.send_after(restart_pause, RootMsg::RestartAgent(id.clone()));
         self.publish_route(id, context);
     }
 
@@ -236,7 +243,7 @@ impl AgentChildren {
         context.services.monitor.observe(AlertInput::Quarantined(id.clone()));
         self.settle(id.clone(), context);
         if let Some(child) = self.children.get_mut(id) {
-            (child.actor, child.pause) = (None, None);
+            (child.actor, child.restart_pause) = (None, None);
         }
         self.publish_route(id, context);
         self.request_shutdown(id, context);

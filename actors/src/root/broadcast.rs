@@ -13,7 +13,7 @@ use super::agents::AgentChildren;
 use super::context::RootContext;
 use crate::agent::AgentMsg;
 use crate::decide::retry::breaker::OpenCircuit;
-use crate::maintenance::monitor::{LatestEvaluation, is_high};
+use crate::maintenance::monitor::{LatestEvaluation, is_pressure_high};
 use crate::ports::clock::Clock;
 use crate::services::credential_breakers::OpenBreakers;
 use crate::services::panic_guard::with_panic_guard;
@@ -33,14 +33,16 @@ pub enum ServiceChange {
 impl RootContext {
     /// Starts to observe all changes. An agent that starts later first reads the state itself.
     pub(super) fn watch_changes(&mut self) {
-        let (root, on_panic) = (self.root.clone(), self.root.clone());
+        let (root, root_on_panic) = (self.root.clone(), self.root.clone());
         let (breakers, clock) = (self.services.breakers.subscribe(), self.services.clock.clone());
         let pressure = watch_pressure(root.clone(), self.pressure.subscribe());
         let credentials = watch_credentials(root, breakers, clock);
-        let both = async move {
+        let watch_all = async move {
             tokio::join!(pressure, credentials);
         };
-        self.spawn(with_panic_guard(both, move || _ = on_panic.cast(RootMsg::SubscriptionLost)));
+        self.spawn(with_panic_guard(watch_all, move || {
+            _ = root_on_panic.cast(RootMsg::SubscriptionLost);
+        }));
     }
 }
 
@@ -65,9 +67,9 @@ impl AgentChildren {
 
 /// Reports each change of the resource pressure.
 async fn watch_pressure(root: ActorRef<RootMsg>, mut pressure: watch::Receiver<LatestEvaluation>) {
-    let mut was_high = is_high(&pressure.borrow_and_update());
-    while let Ok(latest) = pressure.wait_for(|now| is_high(now) != was_high).await {
-        was_high = is_high(&latest);
+    let mut was_high = is_pressure_high(&pressure.borrow_and_update());
+    while let Ok(latest) = pressure.wait_for(|now| is_pressure_high(now) != was_high).await {
+        was_high = is_pressure_high(&latest);
         _ = root.cast(RootMsg::Changed(ServiceChange::Pressure)); // Fails if the root has stopped.
     }
 }
@@ -79,10 +81,10 @@ async fn watch_credentials(
     clock: Arc<dyn Clock>,
 ) {
     loop {
-        let left = next_probe_wait(&changes.borrow(), &*clock);
-        let changed = match left {
-            Some(left) => {
-                timeout(left.min(CLOCK_CHECK_INTERVAL), changes.changed()).await.unwrap_or(Ok(()))
+        let wait = next_probe_wait(&changes.borrow(), &*clock);
+        let changed = match wait {
+            Some(wait) => {
+                timeout(wait.min(CLOCK_CHECK_INTERVAL), changes.changed()).await.unwrap_or(Ok(()))
             }
             None => changes.changed().await,
         };
@@ -94,12 +96,12 @@ async fn watch_credentials(
 }
 
 /// Returns the time until the next circuit may be probed. Without a blocked circuit the clock is not read.
-fn next_probe_wait(open: &OpenBreakers, clock: &dyn Clock) -> Option<Duration> {
-    if open.is_empty() {
+fn next_probe_wait(open_breakers: &OpenBreakers, clock: &dyn Clock) -> Option<Duration> {
+    if open_breakers.is_empty() {
         return None;
     }
     let now = clock.now();
-    let left =
-        |circuit: &OpenCircuit| (circuit.until - now).to_std().ok().filter(|left| !left.is_zero());
-    open.values().filter_map(left).min()
+    let time_until_probe =
+        |circuit: &OpenCircuit| (circuit.until - now).to_std().ok().filter(|wait| !wait.is_zero());
+    open_breakers.values().filter_map(time_until_probe).min()
 }

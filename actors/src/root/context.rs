@@ -25,11 +25,11 @@ pub(super) struct RootContext {
     /// Sender of the latest evaluation of the machine.
     pub(super) pressure: watch::Sender<LatestEvaluation>,
     /// Start time.
-    pub(super) since: DateTime<Utc>,
+    pub(super) started_at: DateTime<Utc>,
     /// Start time on the monotonic clock, from which the times of failures count.
-    started: Instant,
+    start_instant: Instant,
     /// True if the service is stopping.
-    pub(super) draining: bool,
+    pub(super) is_draining: bool,
     /// Tasks of the root, which end with it.
     tasks: JoinSet<()>,
 }
@@ -43,13 +43,13 @@ impl RootContext {
         pressure: watch::Sender<LatestEvaluation>,
     ) -> Self {
         Self {
-            since: services.clock.now(),
+            started_at: services.clock.now(),
             services: Arc::new(services),
             root,
             gateway,
             pressure,
-            started: Instant::now(),
-            draining: false,
+            start_instant: Instant::now(),
+            is_draining: false,
             tasks: JoinSet::new(),
         }
     }
@@ -71,17 +71,17 @@ impl RootContext {
     }
 
     /// Sends a message to the root after this time.
-    pub(super) fn send_after(&mut self, wait: Duration, msg: RootMsg) {
+    pub(super) fn send_after(&mut self, delay: Duration, msg: RootMsg) {
         let root = self.root.clone();
         self.spawn(async move {
-            tokio::time::sleep(wait).await;
+            tokio::time::sleep(delay).await;
             _ = root.cast(msg); // Fails if the root has stopped.
         });
     }
 
     /// Returns the time since the start of the root.
     pub(super) fn elapsed(&self) -> Duration {
-        self.started.elapsed()
+        self.start_instant.elapsed()
     }
 
     /// Counts the failure of an actor now, and decides about it.

@@ -10,15 +10,15 @@ use crate::services::Services;
 
 /// Monitor with its settings.
 pub(super) struct MonitorChild {
-    readings: Option<ReadingSettings>,
-    alerts: AlertSpec,
+    reading_settings: Option<ReadingSettings>,
+    alert_spec: AlertSpec,
     actor: Option<ActorRef<MonitorMsg>>,
     restarts: RestartHistory,
 }
 
 impl MonitorChild {
-    pub(super) fn new(readings: Option<ReadingSettings>, alerts: AlertSpec) -> Self {
-        Self { readings, alerts, actor: None, restarts: RestartHistory::default() }
+    pub(super) fn new(reading_settings: Option<ReadingSettings>, alert_spec: AlertSpec) -> Self {
+        Self { reading_settings, alert_spec, actor: None, restarts: RestartHistory::default() }
     }
 
     /// Returns true if the monitor is this actor.
@@ -35,8 +35,8 @@ impl MonitorChild {
     pub(super) async fn start(&mut self, context: &RootContext) -> Result<(), SpawnErr> {
         let args = MonitorArgs {
             services: Services::clone(&context.services),
-            readings: self.readings.clone(),
-            alerts: self.alerts,
+            reading_settings: self.reading_settings.clone(),
+            alert_spec: self.alert_spec,
             pressure: context.pressure.clone(),
         };
         let monitor = context.spawn_child(MonitorActor, args).await?;

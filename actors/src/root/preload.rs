@@ -9,7 +9,7 @@ use super::agents::AgentChildren;
 use super::context::RootContext;
 use crate::decide::budget::today;
 use crate::decide::recovery::interruption_failure;
-use crate::execution::recover::fail;
+use crate::execution::recover::fail_execution;
 use crate::model::execution::record::ExecutionFilter;
 use crate::model::id::AgentId;
 use crate::ports::ledger::LedgerError;
@@ -30,7 +30,7 @@ pub(super) async fn settle_unowned(
                 services.breakers.restore((&services.keyring, spec), &record);
                 unfinished.insert(record.agent);
             }
-            None => fail(services, &record, interruption_failure()).await?,
+            None => fail_execution(services, &record, interruption_failure()).await?,
         }
     }
     Ok(unfinished)
@@ -45,13 +45,13 @@ pub(super) async fn load_budget_usage(
     let now = services.clock.now();
     // The time zones of the earth are on three days at most.
     let days = [-1, 0, 1].map(|days| (now + TimeDelta::days(days)).date_naive());
-    let spent = services.ledger.spent_by_all(&days).await?;
-    let today = agents.iter().map(|child| {
+    let spent_by_agent = services.ledger.spent_by_all(&days).await?;
+    let usages = agents.iter().map(|child| {
         let spec = &child.definition.spec;
         let day = today(spec.budget.zone, now);
-        let spent = spent.get(&(spec.id.clone(), day)).copied().unwrap_or_default();
+        let spent = spent_by_agent.get(&(spec.id.clone(), day)).copied().unwrap_or_default();
         (spec.id.clone(), day, spent)
     });
-    services.budget_usages.load_all(today);
+    services.budget_usages.load_all(usages);
     Ok(())
 }

@@ -37,7 +37,7 @@ impl RetentionChild {
         let Some(retention) = self.spec else { return Ok(()) };
         let services = &context.services;
         let (history, clock) = (Arc::clone(&services.stores.history), Arc::clone(&services.clock));
-        let retry_window = services.inputs.retry_window();
+        let retry_window = services.input_sealer.retry_window();
         let args = RetentionArgs { history, clock, retention, retry_window };
         self.actor = Some(context.spawn_child(RetentionActor, args).await?);
         Ok(())

@@ -63,7 +63,7 @@ impl SchedulerChild {
         let args = SchedulerArgs { services, config, requests };
         let actor = context.spawn_child(SchedulerActor, args).await?;
         // Before callers can reach it: a scheduler that starts late must not submit while the service stops.
-        if context.draining {
+        if context.is_draining {
             _ = actor.cast(SchedulerMsg::Drain);
         }
         self.inputs.actor.send_replace(Some(actor));

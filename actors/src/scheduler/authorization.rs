@@ -25,8 +25,8 @@ impl TokenSnapshot {
     ) -> Result<bool, LedgerError> {
         let now = requests.reader.now();
         let tokens = self.0.get_or_try_init(|| requests.reader.services.ledger.tokens()).await?;
-        let mut own = tokens.iter().filter(|token| token.principal == owner);
-        Ok(own.any(|token| {
+        let mut owner_tokens = tokens.iter().filter(|token| token.principal == owner);
+        Ok(owner_tokens.any(|token| {
             let is_valid = token.expires.is_none_or(|expires| expires > now);
             is_valid && token.scope.allows(Right::Run, Some(agent))
         }))
@@ -38,15 +38,15 @@ impl TokenSnapshot {
         requests: &Requests,
         batch: &mut [ScheduleAdvance],
     ) {
-        let decided = batch.iter_mut().flat_map(|advance| &mut advance.occurrences);
+        let occurrences = batch.iter_mut().flat_map(|advance| &mut advance.occurrences);
         for occurrence in
-            decided.filter(|occurrence| occurrence.status == OccurrenceStatus::Pending)
+            occurrences.filter(|occurrence| occurrence.status == OccurrenceStatus::Pending)
         {
             match self.is_authorized(requests, occurrence.owner, &occurrence.agent).await {
                 Ok(true) => {}
                 Ok(false) => {
                     occurrence.status = OccurrenceStatus::Refused;
-                    occurrence.reason = Some(reason(&not_authorized()));
+                    occurrence.reason = Some(stored_reason(&not_authorized()));
                 }
                 Err(_) => return, // The submission checks again.
             }
@@ -60,6 +60,6 @@ pub(super) fn not_authorized() -> Failure {
 }
 
 /// Returns the reason of a rejection in its stored form.
-pub(super) fn reason(failure: &Failure) -> String {
+pub(super) fn stored_reason(failure: &Failure) -> String {
     format!("{}: {}", failure.code, failure.message)
 }

@@ -23,7 +23,7 @@ use crate::services::Services;
 /// Authorized change to the schedules.
 #[derive(Debug, Clone)]
 pub enum ScheduleChange {
-    /// Creates a schedule, or changes one if `anew` is false.
+    /// Creates a schedule, or changes one if `is_new` is false.
     Put {
         /// Specification of the schedule.
         spec: Box<ScheduleSpec>,
@@ -57,7 +57,7 @@ pub struct ChangeResult {
 
 /// Change in its stored form.
 pub(super) struct PlannedChange {
-    pub(super) write: StoredChange,
+    pub(super) stored_form: StoredChange,
     /// Schedule of which the caller receives the new state.
     pub(super) changed_schedule: Option<ScheduleId>,
 }
@@ -86,21 +86,22 @@ impl ChangePlanner<'_> {
                 let id = spec.id.clone();
                 // Expanded once for the check: a wrong template is an error of the caller now, and not of a night
                 // later.
-                self.renderer.input(&spec, now).map_err(|cause| {
+                self.renderer.render(&spec, now).map_err(|cause| {
                     Failure::new(Code::InvalidParams, format!("`input` cannot be used: {cause}"))
                 })?;
-                put(self.updated_schedule(*spec, owner, is_new)?, id)
+                planned_put(self.updated_schedule(*spec, owner, is_new)?, id)
             }
             ScheduleChange::Remove(id) => {
                 self.api_schedule(&id)?;
-                let write = StoredChange::Schedules { upserts: Vec::new(), removals: vec![id] };
-                PlannedChange { write, changed_schedule: None }
+                let stored_form =
+                    StoredChange::Schedules { upserts: Vec::new(), removals: vec![id] };
+                PlannedChange { stored_form, changed_schedule: None }
             }
             ScheduleChange::Pause(id, paused) => {
                 let schedule = self.existing(&id)?.to_schedule();
                 // Planned times of the pause are not caught up.
                 let cursor = if schedule.paused && !paused { now } else { schedule.cursor };
-                put(Schedule { paused, cursor, changed_at: now, ..schedule }, id)
+                planned_put(Schedule { paused, cursor, changed_at: now, ..schedule }, id)
             }
             ScheduleChange::RunNow(id) => self.plan_trigger(id)?,
             ScheduleChange::Configure(configured) => {
@@ -109,10 +110,11 @@ impl ChangePlanner<'_> {
                     self.table.iter().map(|entry| &entry.schedule),
                     &configured_ids,
                 );
-                let known = |id: &ScheduleId| self.table.get(id).map(|entry| &entry.schedule);
-                let upserts = stored_schedules(known, configured, now);
+                let find_existing =
+                    |id: &ScheduleId| self.table.get(id).map(|entry| &entry.schedule);
+                let upserts = stored_schedules(find_existing, configured, now);
                 PlannedChange {
-                    write: StoredChange::Schedules { upserts, removals },
+                    stored_form: StoredChange::Schedules { upserts, removals },
                     changed_schedule: None,
                 }
             }
@@ -121,14 +123,14 @@ impl ChangePlanner<'_> {
 
     /// Returns an occurrence outside of the recurrence, planned for now. The cursor stays.
     fn plan_trigger(&self, id: ScheduleId) -> Result<PlannedChange, Failure> {
-        let known = self.existing(&id)?;
+        let existing = self.existing(&id)?;
         let planned = self.now.trunc_subsecs(6); // The store keeps microseconds, and the planned time is the key.
-        let base = new_occurrence(known, planned, planned, self.now);
+        let base = new_occurrence(existing, planned, planned, self.now);
         let occurrence = Occurrence { cause: OccurrenceCause::Manual, ..base };
-        let (schedule, cursor) = (id.clone(), known.cursor());
+        let (schedule, cursor) = (id.clone(), existing.cursor());
         let advance = ScheduleAdvance { schedule, cursor, occurrences: vec![occurrence] };
         Ok(PlannedChange {
-            write: StoredChange::Triggered(Box::new(advance)),
+            stored_form: StoredChange::Triggered(Box::new(advance)),
             changed_schedule: Some(id),
         })
     }
@@ -146,22 +148,23 @@ impl ChangePlanner<'_> {
             return Err(Failure::new(Code::ScheduleExists, message));
         }
         match (self.table.contains(&spec.id), is_new) {
-            (false, true) => Ok(fresh(spec, owner, ScheduleOrigin::Api, self.now)),
+            (false, true) => Ok(new_schedule(spec, owner, ScheduleOrigin::Api, self.now)),
             (true, true) => {
                 let message = format!("schedule `{}` already exists", spec.id);
                 Err(Failure::new(Code::ScheduleExists, message))
             }
             (_, false) => {
-                let known = self.api_schedule(&spec.id)?.to_schedule();
-                let owner = known.owner;
-                Ok(updated(known, spec, owner, self.now))
+                let existing = self.api_schedule(&spec.id)?.to_schedule();
+                let owner = existing.owner;
+                Ok(with_spec(existing, spec, owner, self.now))
             }
         }
     }
 
     fn existing(&self, id: &ScheduleId) -> Result<&InternedSchedule, Failure> {
-        let none = || Failure::new(Code::ScheduleUnknown, format!("there is no schedule `{id}`"));
-        self.table.get(id).map(|entry| &entry.schedule).ok_or_else(none)
+        let unknown_schedule =
+            || Failure::new(Code::ScheduleUnknown, format!("there is no schedule `{id}`"));
+        self.table.get(id).map(|entry| &entry.schedule).ok_or_else(unknown_schedule)
     }
 
     /// Returns a schedule that callers may change.
@@ -184,7 +187,7 @@ impl PlannedChange {
         services: &Services,
         store: &dyn ScheduleStore,
     ) -> Result<(), Failure> {
-        self.write.write(services, store).await.map_err(|error| unwritten(&error))
+        self.stored_form.write(services, store).await.map_err(|error| change_not_stored(&error))
     }
 }
 
@@ -206,54 +209,54 @@ impl StoredChange {
 }
 
 /// Returns the change that stores one schedule.
-fn put(schedule: Schedule, id: ScheduleId) -> PlannedChange {
-    let write = StoredChange::Schedules { upserts: vec![schedule], removals: Vec::new() };
-    PlannedChange { write, changed_schedule: Some(id) }
+fn planned_put(schedule: Schedule, id: ScheduleId) -> PlannedChange {
+    let stored_form = StoredChange::Schedules { upserts: vec![schedule], removals: Vec::new() };
+    PlannedChange { stored_form, changed_schedule: Some(id) }
 }
 
-fn unwritten(error: &LedgerError) -> Failure {
+fn change_not_stored(error: &LedgerError) -> Failure {
     tracing::error!(%error, "failed to store a change of schedules");
     Failure::new(Code::LedgerUnavailable, "the change could not be stored")
 }
 
 /// Returns the schedules to remove if the configuration contains these.
 pub(super) fn removed_schedules<'s>(
-    known: impl Iterator<Item = &'s InternedSchedule>,
+    existing: impl Iterator<Item = &'s InternedSchedule>,
     configured: &BTreeSet<ScheduleId>,
 ) -> Vec<ScheduleId> {
     let is_removed = |schedule: &&InternedSchedule| {
         schedule.shared().origin == ScheduleOrigin::Configuration
             && !configured.contains(&schedule.id)
     };
-    known.filter(is_removed).map(|schedule| schedule.id.clone()).collect()
+    existing.filter(is_removed).map(|schedule| schedule.id.clone()).collect()
 }
 
 /// Returns the schedules to put so that they match the configuration.
 pub(super) fn stored_schedules<'s>(
-    known: impl Fn(&ScheduleId) -> Option<&'s InternedSchedule>,
+    find_existing: impl Fn(&ScheduleId) -> Option<&'s InternedSchedule>,
     configured: Vec<(ScheduleSpec, PrincipalId)>,
     now: DateTime<Utc>,
 ) -> Vec<Schedule> {
-    let put = |(spec, owner): (ScheduleSpec, PrincipalId)| match known(&spec.id) {
-        None => Some(fresh(spec, owner, ScheduleOrigin::Configuration, now)),
-        Some(known) => {
-            let (known, origin) = (known.to_schedule(), ScheduleOrigin::Configuration);
-            let is_same = is_same(&known, &spec, owner);
+    let upsert = |(spec, owner): (ScheduleSpec, PrincipalId)| match find_existing(&spec.id) {
+        None => Some(new_schedule(spec, owner, ScheduleOrigin::Configuration, now)),
+        Some(existing) => {
+            let (existing, origin) = (existing.to_schedule(), ScheduleOrigin::Configuration);
+            let is_same = is_same(&existing, &spec, owner);
             let sealed = SealedTexts::Plain; // The configuration has the raw texts.
-            (!is_same).then(|| Schedule { origin, sealed, ..updated(known, spec, owner, now) })
+            (!is_same).then(|| Schedule { origin, sealed, ..with_spec(existing, spec, owner, now) })
         }
     };
-    configured.into_iter().filter_map(put).collect()
+    configured.into_iter().filter_map(upsert).collect()
 }
 
-fn is_same(known: &Schedule, spec: &ScheduleSpec, owner: PrincipalId) -> bool {
-    known.origin == ScheduleOrigin::Configuration
-        && known.spec == *spec
-        && known.owner == owner
-        && !known.is_locked()
+fn is_same(existing: &Schedule, spec: &ScheduleSpec, owner: PrincipalId) -> bool {
+    existing.origin == ScheduleOrigin::Configuration
+        && existing.spec == *spec
+        && existing.owner == owner
+        && !existing.is_locked()
 }
 
-const fn fresh(
+const fn new_schedule(
     spec: ScheduleSpec,
     owner: PrincipalId,
     origin: ScheduleOrigin,
@@ -273,18 +276,19 @@ const fn fresh(
 
 /// Returns a schedule with a new specification. Its new recurrence starts now; undecided times of the old one are
 /// dropped.
-fn updated(
-    known: Schedule,
+fn with_spec(
+    existing: Schedule,
     spec: ScheduleSpec,
     owner: PrincipalId,
     now: DateTime<Utc>,
 ) -> Schedule {
-    let is_same_rule = known.spec.timetable == spec.timetable && known.spec.enabled == spec.enabled;
+    let is_same_rule =
+        existing.spec.recurrence == spec.recurrence && existing.spec.enabled == spec.enabled;
     // Times that the old recurrence had and nobody decided would otherwise be caught up by the new one.
-    let cursor = if is_same_rule { known.cursor } else { now };
+    let cursor = if is_same_rule { existing.cursor } else { now };
     let texts = |spec: &ScheduleSpec| (spec.name.clone(), spec.input.clone(), spec.params.clone());
     // Sealed texts that no key opens stay until a caller sends others.
-    let is_unchanged = texts(&known.spec) == texts(&spec);
-    let sealed = if is_unchanged { known.sealed.clone() } else { SealedTexts::Plain };
-    Schedule { spec, sealed, owner, cursor, changed_at: now, ..known }
+    let is_unchanged = texts(&existing.spec) == texts(&spec);
+    let sealed = if is_unchanged { existing.sealed.clone() } else { SealedTexts::Plain };
+    Schedule { spec, sealed, owner, cursor, changed_at: now, ..existing }
 }

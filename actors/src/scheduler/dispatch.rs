@@ -45,7 +45,7 @@ pub(super) struct Dispatcher {
     /// Tokens, as read for the latest stored decisions.
     tokens: Option<Arc<TokenSnapshot>>,
     /// Number of pending requests.
-    pending: usize,
+    pending_count: usize,
 }
 
 impl Dispatcher {
@@ -61,7 +61,7 @@ impl Dispatcher {
 
     /// Records that a request has its result.
     pub(super) const fn finish_dispatch(&mut self) {
-        self.pending = self.pending.saturating_sub(1);
+        self.pending_count = self.pending_count.saturating_sub(1);
     }
 
     /// Submits ready occurrences, up to the limit of pending requests.
@@ -79,13 +79,15 @@ impl Dispatcher {
         }
         let tokens = tokens.unwrap_or_default();
         // Bounded, because many schedules may be due at the same minute.
-        while self.pending < MAX_PENDING_REQUESTS {
+        while self.pending_count < MAX_PENDING_REQUESTS {
             let Some(key) = self.ready.pop_front() else { return };
             // The schedule may have been removed, or the occurrence closed, since it was ready.
-            let Some(open) = occurrences.begin_submission(&key) else { continue };
-            let mode = open.mode;
-            let Some(submission) = submission(open, mode, &tokens, table) else { continue };
-            self.pending += 1;
+            let Some(open_occurrence) = occurrences.begin_submission(&key) else { continue };
+            let mode = open_occurrence.mode;
+            let Some(submission) = submission(open_occurrence, mode, &tokens, table) else {
+                continue;
+            };
+            self.pending_count += 1;
             let (renderer, requests) = (args.config.renderer.clone(), args.requests.clone());
             tasks.report(async move {
                 let input = submission.input(&*renderer);
@@ -103,8 +105,10 @@ pub(super) fn check(
     args: &SchedulerArgs,
     tasks: &mut SchedulerTasks,
 ) {
-    let Some(open) = occurrences.open().get(&key) else { return };
-    let Some(submission) = submission(open, SubmissionMode::First, &Arc::default(), table) else {
+    let Some(open_occurrence) = occurrences.open_occurrences().get(&key) else { return };
+    let Some(submission) =
+        submission(open_occurrence, SubmissionMode::First, &Arc::default(), table)
+    else {
         return;
     };
     let (renderer, requests) = (args.config.renderer.clone(), args.requests.clone());
@@ -115,8 +119,12 @@ pub(super) fn check(
 }
 
 /// Cancels the execution of an occurrence. Its end is observed separately.
-pub(super) fn cancel(run: RunCancellation, requests: Requests, tasks: &mut SchedulerTasks) {
-    let RunCancellation { key, execution, owner, reason } = run;
+pub(super) fn cancel(
+    cancellation: RunCancellation,
+    requests: Requests,
+    tasks: &mut SchedulerTasks,
+) {
+    let RunCancellation { key, execution, owner, reason } = cancellation;
     tracing::warn!(schedule = %key.schedule, %execution, reason, "cancelling scheduled run");
     tasks.spawn(async move {
         _ = requests.cancel(&caller(owner, "the schedule"), execution).await;
@@ -125,14 +133,14 @@ pub(super) fn cancel(run: RunCancellation, requests: Requests, tasks: &mut Sched
 
 /// Returns the submission of an occurrence; `None` if its schedule was removed.
 fn submission(
-    open: &OpenOccurrence,
+    open_occurrence: &OpenOccurrence,
     mode: SubmissionMode,
     tokens: &Arc<TokenSnapshot>,
     table: &ScheduleTable,
 ) -> Option<OccurrenceSubmission> {
-    let schedule = &table.get(&open.occurrence.schedule)?.schedule;
+    let schedule = &table.get(&open_occurrence.occurrence.schedule)?.schedule;
     Some(OccurrenceSubmission {
-        occurrence: open.occurrence.clone(),
+        occurrence: open_occurrence.occurrence.clone(),
         spec: schedule.spec(),
         is_locked: schedule.shared().is_locked(),
         mode,

@@ -21,14 +21,14 @@ impl SchedulerData {
                     let Self { occurrences, table, args, tasks, .. } = self;
                     dispatch::check(key, occurrences, table, args, tasks);
                 }
-                OccurrenceEffect::Record(result) => self.results.add(result, self.args.now()),
+                OccurrenceEffect::Record(result) => self.result_writer.add(result, self.args.now()),
                 OccurrenceEffect::Schedule(at, entry) => self.timers.add(at, entry),
                 OccurrenceEffect::Observe(run) => {
                     let (requests, store) = (self.args.requests.clone(), self.writer.store());
                     self.tasks.report(dispatch::observe(run, requests, Arc::clone(store)));
                 }
-                OccurrenceEffect::Cancel(run) => {
-                    dispatch::cancel(run, self.args.requests.clone(), &mut self.tasks);
+                OccurrenceEffect::Cancel(cancellation) => {
+                    dispatch::cancel(cancellation, self.args.requests.clone(), &mut self.tasks);
                 }
             }
         }
@@ -37,7 +37,7 @@ impl SchedulerData {
     /// Resumes the occurrences that an earlier process had decided and not finished.
     pub(super) async fn resume(&mut self) -> Result<(), LedgerError> {
         let now = self.args.now();
-        for occurrence in self.writer.store().open().await? {
+        for occurrence in self.writer.store().open_occurrences().await? {
             let effects = self.occurrences.resume(occurrence, &self.table, now);
             self.perform(effects);
         }
@@ -86,7 +86,7 @@ impl SchedulerData {
         let Some(entry) = self.table.schedule_mut(schedule) else { return };
         entry.streak = streak;
         let limit = entry.schedule.shared().spec.alert_after;
-        let alert = AlertInput::Scheduled(schedule.clone(), streak, limit);
+        let alert = AlertInput::ScheduledExecutionEnded(schedule.clone(), streak, limit);
         self.args.services.monitor.observe(alert);
         let effects = self.occurrences.handle_end(key, &self.table);
         self.perform(effects);

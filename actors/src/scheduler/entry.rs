@@ -19,7 +19,7 @@ const MAX_RETRY_PAUSE_SECONDS: u32 = 30;
 pub(super) struct LoadedSchedule {
     pub(super) schedule: InternedSchedule,
     /// Time of the next evaluation.
-    pub(super) next: Option<DateTime<Utc>>,
+    pub(super) next_evaluation: Option<DateTime<Utc>>,
     /// Number of consecutive failures since the start of the process.
     pub(super) streak: u32,
 }
@@ -33,7 +33,7 @@ pub(super) struct OpenOccurrence {
     pub(super) mode: SubmissionMode,
     /// True once the scheduler has started to check whether the agent would accept
     /// it, before it replaces others.
-    pub(super) is_checked: bool,
+    pub(super) has_check_started: bool,
 }
 
 /// Mode of a submission.
@@ -69,12 +69,12 @@ pub(super) struct OpenCounts {
 
 impl LoadedSchedule {
     pub(super) const fn new(schedule: InternedSchedule) -> Self {
-        Self { schedule, next: None, streak: 0 }
+        Self { schedule, next_evaluation: None, streak: 0 }
     }
 
-    fn state(&self, open: OpenCounts) -> ScheduleState {
+    fn state(&self, open_counts: OpenCounts) -> ScheduleState {
         match (self.schedule.shared().spec.enabled, self.schedule.paused) {
-            _ if open.busy > 0 => ScheduleState::Executing,
+            _ if open_counts.busy > 0 => ScheduleState::Executing,
             (false, _) => ScheduleState::Created,
             (true, true) => ScheduleState::Paused,
             (true, false) => ScheduleState::Active,
@@ -82,20 +82,24 @@ impl LoadedSchedule {
     }
 
     /// Returns the next due time with its agent.
-    pub(super) fn due(&self) -> Option<NextDue> {
-        let at = self.next.filter(|_| self.schedule.is_active())?;
+    pub(super) fn next_due(&self) -> Option<NextDue> {
+        let at = self.next_evaluation.filter(|_| self.schedule.is_active())?;
         let agent = self.schedule.shared().spec.agent.clone();
         Some(NextDue { schedule: self.schedule.id.clone(), agent, at })
     }
 
     /// Returns the displayed schedule, with its open occurrences and their executions.
-    pub(super) fn view(&self, open: OpenCounts, executions: Vec<ExecutionId>) -> ScheduleView {
+    pub(super) fn view(
+        &self,
+        open_counts: OpenCounts,
+        executions: Vec<ExecutionId>,
+    ) -> ScheduleView {
         ScheduleView {
             schedule: self.schedule.to_schedule(),
-            state: self.state(open),
-            next: self.next.filter(|_| self.schedule.is_active()),
-            working: executions,
-            waiting: open.waiting,
+            state: self.state(open_counts),
+            next: self.next_evaluation.filter(|_| self.schedule.is_active()),
+            running_executions: executions,
+            waiting: open_counts.waiting,
             streak: self.streak,
             redacted: false,
         }
@@ -109,7 +113,7 @@ impl OpenOccurrence {
             _ => OccurrencePhase::Waiting,
         };
         let mode = SubmissionMode::First;
-        Self { occurrence, phase, tries: 0, mode, is_checked: false }
+        Self { occurrence, phase, tries: 0, mode, has_check_started: false }
     }
 
     pub(super) fn key(&self) -> OccurrenceKey {
@@ -125,7 +129,7 @@ impl OpenOccurrence {
     }
 
     /// Returns the pause in seconds before the request is repeated; `None` when its time is over.
-    pub(super) fn retry_pause(&mut self, window: Duration, now: DateTime<Utc>) -> Option<u32> {
+    pub(super) fn plan_retry(&mut self, window: Duration, now: DateTime<Utc>) -> Option<u32> {
         if self.mode == SubmissionMode::First {
             self.mode = SubmissionMode::Repeated; // The agent may have recorded the request before the failure.
         }
@@ -138,7 +142,7 @@ impl OpenOccurrence {
     pub(super) fn is_in_time(&self, window: Duration, now: DateTime<Utc>) -> bool {
         let Occurrence { cause, due, .. } = &self.occurrence;
         let window = if *cause == OccurrenceCause::Manual { ON_TIME_TOLERANCE } else { window };
-        let last = due.checked_add_signed(TimeDelta::from_std(window).unwrap_or_default());
-        last.is_none_or(|last| now <= last)
+        let last_allowed = due.checked_add_signed(TimeDelta::from_std(window).unwrap_or_default());
+        last_allowed.is_none_or(|last_allowed| now <= last_allowed)
     }
 }

@@ -15,42 +15,42 @@ impl LoadedSchedule {
     /// Evaluates the schedule, and sets its next due time. Returns the decisions to store, if there are any.
     pub(super) fn evaluate(
         &mut self,
-        open: OpenCounts,
+        open_counts: OpenCounts,
         now: DateTime<Utc>,
     ) -> Option<ScheduleAdvance> {
         let schedule = &mut self.schedule;
         let evaluation = evaluate(schedule.due_rule(), schedule.cursor(), now);
-        self.next = evaluation.next;
-        if evaluation.fires.is_empty() && evaluation.passed.is_empty() {
+        self.next_evaluation = evaluation.next;
+        if evaluation.to_submit.is_empty() && evaluation.unsubmitted.is_empty() {
             schedule.set_cursor(evaluation.cursor); // A cursor that passed no planned time is not worth a write.
             return None;
         }
         // The cursor in memory moves once the decisions are stored: after a failed write they are made again.
         let (cursor, occurrences) =
-            (evaluation.cursor, occurrences(schedule, evaluation, open, now));
+            (evaluation.cursor, decided_occurrences(schedule, evaluation, open_counts, now));
         Some(ScheduleAdvance { schedule: schedule.id.clone(), cursor, occurrences })
     }
 }
 
 /// Returns the decisions of an evaluation in their stored form.
-fn occurrences(
+fn decided_occurrences(
     schedule: &InternedSchedule,
     evaluation: DueEvaluation,
-    open: OpenCounts,
+    open_counts: OpenCounts,
     now: DateTime<Utc>,
 ) -> Vec<Occurrence> {
     let spec = &schedule.shared().spec;
     let DueRule { id, jitter, .. } = schedule.due_rule();
-    let passed = evaluation.passed.into_iter().map(|passed| {
-        let UnsubmittedRun { first, times, status, .. } = passed;
-        let reason = Some(reason(&passed));
+    let passed = evaluation.unsubmitted.into_iter().map(|passed| {
+        let UnsubmittedRun { first, times: time_count, status, .. } = passed;
+        let reason = Some(unsubmitted_reason(&passed));
         let base = new_occurrence(schedule, first, due_at(id, jitter, first), now);
-        Occurrence { status, times, reason, cause: OccurrenceCause::CatchUp, ..base }
+        Occurrence { status, time_count, reason, cause: OccurrenceCause::CatchUp, ..base }
     });
-    let mut all: Vec<_> = passed.collect();
+    let mut occurrences: Vec<_> = passed.collect();
     // Each decision counts for the next one: several planned times may be due together.
-    let OpenCounts { mut busy, mut waiting } = open;
-    for (planned, due, cause) in evaluation.fires {
+    let OpenCounts { mut busy, mut waiting } = open_counts;
+    for (planned, due, cause) in evaluation.to_submit {
         let (status, reason) = match overlap_decision(spec.overlap, busy, waiting) {
             OverlapDecision::Fire => {
                 busy += 1;
@@ -63,9 +63,9 @@ fn occurrences(
             OverlapDecision::Skip(reason) => (OccurrenceStatus::Skipped, Some(reason.to_owned())),
         };
         let base = new_occurrence(schedule, planned, due, now);
-        all.push(Occurrence { cause, status, reason, ..base });
+        occurrences.push(Occurrence { cause, status, reason, ..base });
     }
-    all
+    occurrences
 }
 
 /// Returns an occurrence with its times and default values.
@@ -83,7 +83,7 @@ pub(super) fn new_occurrence(
         cause: OccurrenceCause::Due,
         status: OccurrenceStatus::Pending,
         reason: None,
-        times: 1,
+        time_count: 1,
         decided_at: now,
         agent: spec.agent.clone(),
         owner: *owner,
@@ -98,7 +98,7 @@ fn deadline(spec: &ScheduleSpec, due: DateTime<Utc>) -> Option<DateTime<Utc>> {
     due.checked_add_signed(TimeDelta::from_std(spec.deadline?).ok()?)
 }
 
-fn reason(passed: &UnsubmittedRun) -> String {
+fn unsubmitted_reason(passed: &UnsubmittedRun) -> String {
     let UnsubmittedRun { last, times, reason, .. } = passed;
     match times {
         1 => (*reason).to_owned(),
@@ -108,9 +108,9 @@ fn reason(passed: &UnsubmittedRun) -> String {
 
 /// Logs an occurrence that will not be submitted.
 pub(super) fn log_occurrence(occurrence: &Occurrence) {
-    let Occurrence { schedule, planned, status, times, reason, .. } = occurrence;
+    let Occurrence { schedule, planned, status, time_count, reason, .. } = occurrence;
     if *status != OccurrenceStatus::Pending {
         let (status, reason) = (status.as_str(), reason.as_deref().unwrap_or_default());
-        tracing::warn!(%schedule, %planned, status, times, reason, "not asked for");
+        tracing::warn!(%schedule, %planned, status, times = time_count, reason, "not asked for");
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct InternedSchedule {
     timetable: Arc<RecurrenceRule>,
     /// Name, followed by the input.
     texts: Box<str>,
-    name: u32,
+    name_len: u32,
     pub(super) paused: bool,
     cursor: UnixMicros,
     created_at: UnixMicros,
@@ -44,30 +44,30 @@ impl From<UnixMicros> for DateTime<Utc> {
 
 /// Interned data that schedules share.
 #[derive(Default)]
-pub(super) struct InternedPatterns {
+pub(super) struct ScheduleInterner {
     schedules: HashSet<Arc<Schedule>>,
     timetables: HashSet<Arc<RecurrenceRule>>,
 }
 
 impl InternedSchedule {
-    pub(super) fn new(schedule: Schedule, patterns: &mut InternedPatterns) -> Self {
+    pub(super) fn new(schedule: Schedule, interner: &mut ScheduleInterner) -> Self {
         let Schedule { paused, cursor, created_at, changed_at, .. } = schedule;
         let ScheduleSpec { id, name, input, .. } = &schedule.spec;
         let texts = [name.as_str(), input].concat().into();
         // A text is no longer than a request may be.
-        let name = u32::try_from(name.len()).unwrap_or(u32::MAX);
+        let name_len = u32::try_from(name.len()).unwrap_or(u32::MAX);
         let id = id.clone();
-        let timetable = intern(&mut patterns.timetables, schedule.spec.timetable.clone());
+        let timetable = intern(&mut interner.timetables, schedule.spec.recurrence.clone());
         Self {
             id,
             timetable,
             texts,
-            name,
+            name_len,
             paused,
             cursor: cursor.into(),
             created_at: created_at.into(),
             changed_at: changed_at.into(),
-            shared: patterns.of(schedule),
+            shared: interner.intern_shared(schedule),
         }
     }
 
@@ -77,11 +77,11 @@ impl InternedSchedule {
     }
 
     pub(super) fn name(&self) -> &str {
-        self.parts().0
+        self.name_and_input().0
     }
 
-    fn parts(&self) -> (&str, &str) {
-        self.texts.split_at_checked(self.name as usize).unwrap_or_default()
+    fn name_and_input(&self) -> (&str, &str) {
+        self.texts.split_at_checked(self.name_len as usize).unwrap_or_default()
     }
 
     /// Returns the time up to which every occurrence is decided.
@@ -112,10 +112,10 @@ impl InternedSchedule {
 
     /// Returns the specification in its full form.
     pub(super) fn spec(&self) -> ScheduleSpec {
-        let (id, (name, input)) = (self.id.clone(), self.parts());
+        let (id, (name, input)) = (self.id.clone(), self.name_and_input());
         let (name, input) = (name.to_owned(), input.to_owned());
         let timetable = (*self.timetable).clone();
-        ScheduleSpec { id, name, input, timetable, ..self.shared.spec.clone() }
+        ScheduleSpec { id, name, input, recurrence: timetable, ..self.shared.spec.clone() }
     }
 
     /// Returns the schedule in its full form.
@@ -134,31 +134,31 @@ impl InternedSchedule {
     }
 }
 
-impl InternedPatterns {
-    fn of(&mut self, mut schedule: Schedule) -> Arc<Schedule> {
+impl ScheduleInterner {
+    fn intern_shared(&mut self, mut schedule: Schedule) -> Arc<Schedule> {
         let epoch = DateTime::UNIX_EPOCH;
         // Only what differs between alike schedules is cleared, so that their patterns are equal.
         (schedule.cursor, schedule.created_at, schedule.changed_at) = (epoch, epoch, epoch);
         (schedule.paused, schedule.spec.id) = (false, ScheduleId::blank());
         (schedule.spec.name, schedule.spec.input) = (String::new(), String::new());
-        schedule.spec.timetable = RecurrenceRule::hourly();
+        schedule.spec.recurrence = RecurrenceRule::hourly();
         intern(&mut self.schedules, schedule)
     }
 
     /// Drops interned data that no schedule uses.
     pub(super) fn drop_unused(&mut self) {
         // The set itself holds one reference.
-        self.schedules.retain(|pattern| Arc::strong_count(pattern) > 1);
-        self.timetables.retain(|pattern| Arc::strong_count(pattern) > 1);
+        self.schedules.retain(|interned| Arc::strong_count(interned) > 1);
+        self.timetables.retain(|interned| Arc::strong_count(interned) > 1);
     }
 }
 
 /// Returns the interned value.
-fn intern<T: Hash + Eq>(known: &mut HashSet<Arc<T>>, value: T) -> Arc<T> {
-    if let Some(known) = known.get(&value) {
-        return Arc::clone(known);
+fn intern<T: Hash + Eq>(interned_values: &mut HashSet<Arc<T>>, value: T) -> Arc<T> {
+    if let Some(interned) = interned_values.get(&value) {
+        return Arc::clone(interned);
     }
-    let fresh = Arc::new(value);
-    known.insert(Arc::clone(&fresh));
-    fresh
+    let interned = Arc::new(value);
+    interned_values.insert(Arc::clone(&interned));
+    interned
 }

@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::watch;
 
 use super::OccurrenceKey;
-use super::authorization::reason;
+use super::authorization::stored_reason;
 use super::entry::{OccurrencePhase, OpenOccurrence};
 use super::result_writer::OccurrenceResult;
 use super::table::ScheduleTable;
@@ -29,7 +29,7 @@ const CANCEL_RETRY_PAUSE: TimeDelta = TimeDelta::seconds(1);
 /// State machine of the open occurrences.
 #[derive(Default)]
 pub(super) struct OccurrenceMachine {
-    open: OpenOccurrences,
+    open_occurrences: OpenOccurrences,
 }
 
 /// Effect of a step of an occurrence.
@@ -70,26 +70,26 @@ type Effects = Vec<OccurrenceEffect>;
 
 impl OccurrenceMachine {
     /// Returns the open occurrences.
-    pub(super) const fn open(&self) -> &OpenOccurrences {
-        &self.open
+    pub(super) const fn open_occurrences(&self) -> &OpenOccurrences {
+        &self.open_occurrences
     }
 
     /// Returns an open occurrence whose request is about to be submitted, and counts the submission.
     pub(super) fn begin_submission(&mut self, key: &OccurrenceKey) -> Option<&OpenOccurrence> {
-        let open = self.open.occurrence_mut(key)?;
-        open.tries += 1;
-        Some(open)
+        let open_occurrence = self.open_occurrences.occurrence_mut(key)?;
+        open_occurrence.tries += 1;
+        Some(open_occurrence)
     }
 
     /// Drops the occurrences of a removed schedule. Their executions are still observed.
     pub(super) fn drop_all(&mut self, id: &ScheduleId) {
-        self.open.drop_all(id);
+        self.open_occurrences.drop_all(id);
     }
 
     /// Inserts an occurrence, unless its schedule was removed meanwhile.
-    fn insert(&mut self, open: OpenOccurrence, table: &ScheduleTable) {
-        if table.contains(&open.occurrence.schedule) {
-            self.open.insert(open);
+    fn insert(&mut self, open_occurrence: OpenOccurrence, table: &ScheduleTable) {
+        if table.contains(&open_occurrence.occurrence.schedule) {
+            self.open_occurrences.insert(open_occurrence);
         }
     }
 
@@ -102,7 +102,7 @@ impl OccurrenceMachine {
     ) -> Effects {
         let mut effects = Vec::new();
         for occurrence in occurrences.into_iter().filter(Occurrence::is_open) {
-            effects.extend(deadline(&occurrence));
+            effects.extend(deadline_effect(&occurrence));
             if occurrence.status == OccurrenceStatus::Pending {
                 self.insert(OpenOccurrence::of(occurrence), table);
             }
@@ -113,7 +113,7 @@ impl OccurrenceMachine {
 
     /// Adds a triggered occurrence, which waits for no other one.
     pub(super) fn trigger(&mut self, occurrence: Occurrence, table: &ScheduleTable) -> Effects {
-        let mut effects: Effects = deadline(&occurrence).into_iter().collect();
+        let mut effects: Effects = deadline_effect(&occurrence).into_iter().collect();
         effects.push(OccurrenceEffect::Submit(OccurrenceKey::of(&occurrence)));
         let phase = OccurrencePhase::Submitting;
         self.insert(OpenOccurrence { phase, ..OpenOccurrence::of(occurrence) }, table);
@@ -124,7 +124,8 @@ impl OccurrenceMachine {
     fn proceed(&mut self, id: &ScheduleId, table: &ScheduleTable, effects: &mut Effects) {
         let Some(entry) = table.get(id) else { return };
         let overlap = entry.schedule.shared().spec.overlap;
-        let (waiting, busy) = (self.open.waiting(id), self.open.counts(id).busy);
+        let (waiting, busy) =
+            (self.open_occurrences.waiting_keys(id), self.open_occurrences.counts(id).busy);
         for (index, key) in waiting.iter().enumerate() {
             let is_last = index + 1 == waiting.len();
             match overlap_decision(overlap, busy, 0) {
@@ -136,7 +137,7 @@ impl OccurrenceMachine {
                         result_without_run(key, OccurrenceStatus::Coalesced, COALESCED_REASON);
                     self.end_without_run(coalesced, table, effects);
                 }
-                OverlapDecision::Replace => effects.extend(self.check(key)),
+                OverlapDecision::Replace => effects.extend(self.request_check(key)),
                 OverlapDecision::Fire if index == 0 => self.submit(key, effects),
                 OverlapDecision::Fire | OverlapDecision::Wait | OverlapDecision::Skip(_) => {}
             }
@@ -144,8 +145,8 @@ impl OccurrenceMachine {
     }
 
     fn submit(&mut self, key: &OccurrenceKey, effects: &mut Effects) {
-        if let Some(open) = self.open.occurrence_mut(key) {
-            open.phase = OccurrencePhase::Submitting;
+        if let Some(open_occurrence) = self.open_occurrences.occurrence_mut(key) {
+            open_occurrence.phase = OccurrencePhase::Submitting;
             effects.push(OccurrenceEffect::Submit(key.clone()));
         }
     }
@@ -153,8 +154,8 @@ impl OccurrenceMachine {
     /// Records that an occurrence became an execution, also if its schedule was removed meanwhile.
     pub(super) fn record_run(&mut self, run: OccurrenceRun, now: DateTime<Utc>) -> Effects {
         let (key, execution) = (run.key.clone(), Some(run.execution));
-        if let Some(open) = self.open.occurrence_mut(&key) {
-            open.record_run(run.execution, now);
+        if let Some(open_occurrence) = self.open_occurrences.occurrence_mut(&key) {
+            open_occurrence.record_run(run.execution, now);
         }
         let status = OccurrenceStatus::Fired;
         let result = OccurrenceResult { key, status, reason: None, execution };
@@ -171,8 +172,10 @@ impl OccurrenceMachine {
     ) -> Effects {
         let window = table.get(&key.schedule).map(|entry| entry.schedule.late_window());
         let window = window.unwrap_or_default(); // A removed schedule has no open occurrence either.
-        let open = self.open.occurrence_mut(key);
-        let Some(pause) = open.and_then(|open| open.retry_pause(window, now)) else {
+        let open_occurrence = self.open_occurrences.occurrence_mut(key);
+        let Some(pause) =
+            open_occurrence.and_then(|open_occurrence| open_occurrence.plan_retry(window, now))
+        else {
             return self.refuse(key, failure, table);
         };
         let (at, code) = (now + TimeDelta::seconds(pause.into()), failure.code);
@@ -188,7 +191,7 @@ impl OccurrenceMachine {
         table: &ScheduleTable,
     ) -> Effects {
         let OccurrenceKey { schedule, planned } = key;
-        let reason = reason(failure);
+        let reason = stored_reason(failure);
         tracing::warn!(%schedule, %planned, reason, "the request was refused");
         self.close(result_without_run(key, OccurrenceStatus::Refused, &reason), table)
     }
@@ -207,7 +210,7 @@ impl OccurrenceMachine {
         effects: &mut Effects,
     ) {
         let id = result.key.schedule.clone();
-        self.open.remove(&result.key);
+        self.open_occurrences.remove(&result.key);
         effects.push(OccurrenceEffect::Record(result));
         self.proceed(&id, table, effects);
     }
@@ -221,7 +224,7 @@ impl OccurrenceMachine {
         table: &ScheduleTable,
     ) -> Effects {
         let mut effects = Vec::new();
-        for key in self.open.waiting(id) {
+        for key in self.open_occurrences.waiting_keys(id) {
             self.end_without_run(result_without_run(&key, status, reason), table, &mut effects);
         }
         effects
@@ -230,7 +233,7 @@ impl OccurrenceMachine {
     /// Handles the end of an execution: the next occurrence may start.
     pub(super) fn handle_end(&mut self, key: &OccurrenceKey, table: &ScheduleTable) -> Effects {
         let mut effects = Vec::new();
-        self.open.remove(key);
+        self.open_occurrences.remove(key);
         self.proceed(&key.schedule, table, &mut effects);
         effects
     }
@@ -243,9 +246,9 @@ impl OccurrenceMachine {
         now: DateTime<Utc>,
         table: &ScheduleTable,
     ) -> Effects {
-        let Some(open) = self.open.get(key) else { return Vec::new() };
-        let (key, owner) = (key.clone(), open.occurrence.owner);
-        match (open.occurrence.execution, open.phase) {
+        let Some(open_occurrence) = self.open_occurrences.get(key) else { return Vec::new() };
+        let (key, owner) = (key.clone(), open_occurrence.occurrence.owner);
+        match (open_occurrence.occurrence.execution, open_occurrence.phase) {
             (Some(execution), _) => {
                 vec![OccurrenceEffect::Cancel(RunCancellation { key, execution, owner, reason })]
             }
@@ -274,7 +277,7 @@ pub(super) fn result_without_run(
 }
 
 /// Returns the cancellation at the deadline of an occurrence.
-fn deadline(occurrence: &Occurrence) -> Option<OccurrenceEffect> {
+fn deadline_effect(occurrence: &Occurrence) -> Option<OccurrenceEffect> {
     let cancel = TimerEntry::Cancel(OccurrenceKey::of(occurrence).into());
     Some(OccurrenceEffect::Schedule(occurrence.deadline?, cancel))
 }

@@ -18,13 +18,13 @@ pub(super) async fn load(
     configured: Option<Vec<ConfiguredSchedule>>,
 ) -> Result<ScheduleTable, LedgerError> {
     let mut table = ScheduleTable::default();
-    let known = args.config.schedule_store.schedules().await?;
+    let schedules = args.config.schedule_store.schedules().await?;
     // Before the schedules are opened in memory, where the texts are raw.
-    seal_unchecked(args, &known).await?;
-    let known =
-        known.into_iter().map(|schedule| table.intern(args.services.unseal_schedule(schedule)));
-    let known = known.collect();
-    table.insert_all(known);
+    seal_unchecked(args, &schedules).await?;
+    let interned =
+        schedules.into_iter().map(|schedule| table.intern(args.services.unseal_schedule(schedule)));
+    let interned = interned.collect();
+    table.insert_all(interned);
     if let Some(configured) = configured {
         reconcile(&mut table, args, configured).await?;
     }
@@ -32,8 +32,8 @@ pub(super) async fn load(
 }
 
 /// Rewrites schedules of an earlier release, which stored all texts in plain form.
-async fn seal_unchecked(args: &SchedulerArgs, known: &[Schedule]) -> Result<(), LedgerError> {
-    let unchecked: Vec<_> = known
+async fn seal_unchecked(args: &SchedulerArgs, schedules: &[Schedule]) -> Result<(), LedgerError> {
+    let unchecked: Vec<_> = schedules
         .iter()
         .filter(|schedule| schedule.sealed == SealedTexts::Unchecked)
         .cloned()
@@ -59,8 +59,8 @@ async fn reconcile(
     while configured.len() > 0 {
         let batch = configured.by_ref().take(CONFIGURATION_BATCH_SIZE).collect();
         let batch = resolve_owners(&*args.services.ledger, batch).await?;
-        let known = |id: &ScheduleId| table.get(id).map(|entry| &entry.schedule);
-        let upserts = stored_schedules(known, batch, args.now());
+        let find_existing = |id: &ScheduleId| table.get(id).map(|entry| &entry.schedule);
+        let upserts = stored_schedules(find_existing, batch, args.now());
         let stored = args.services.seal_schedules(&upserts);
         interned.extend(upserts.into_iter().map(|schedule| table.intern(schedule)));
         if !stored.is_empty() {
@@ -84,10 +84,10 @@ pub(crate) async fn resolve_owners(
     configured: Vec<ConfiguredSchedule>,
 ) -> Result<Vec<(ScheduleSpec, PrincipalId)>, LedgerError> {
     let tokens = ledger.tokens().await?;
-    let principal = |name: &str| tokens.iter().find(|token| token.name == name);
+    let find_token = |name: &str| tokens.iter().find(|token| token.name == name);
     let nil_owner = PrincipalId(uuid::Uuid::nil());
     let owned = configured.into_iter().map(|ConfiguredSchedule { spec, owner }| {
-        (spec, principal(&owner).map_or(nil_owner, |token| token.principal))
+        (spec, find_token(&owner).map_or(nil_owner, |token| token.principal))
     });
     Ok(owned.collect())
 }

@@ -62,7 +62,7 @@ impl ScheduleWriter {
     }
 
     /// Stores a change. Its reply follows once the scheduler has applied it.
-    pub(super) fn change(
+    pub(super) fn store_change(
         &mut self,
         change: PlannedChange,
         reply: ChangeReply,
@@ -78,7 +78,7 @@ impl ScheduleWriter {
     }
 
     /// Stores decisions. Unauthorized occurrences are stored as rejected, with the tokens as they are now.
-    pub(super) fn advance(
+    pub(super) fn store_decisions(
         &mut self,
         mut batch: Vec<ScheduleAdvance>,
         requests: &Requests,
@@ -104,7 +104,7 @@ impl ScheduleWriter {
         let store = Arc::clone(&self.store);
         tasks.spawn(async move {
             while store
-                .forget(before, DELETION_BATCH_ROWS)
+                .remove_occurrences(before, DELETION_BATCH_ROWS)
                 .await
                 .is_ok_and(|rows| rows == u64::from(DELETION_BATCH_ROWS))
             {

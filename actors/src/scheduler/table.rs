@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::SchedulerSnapshot;
 use super::entry::LoadedSchedule;
-use super::interned_schedule::{InternedPatterns, InternedSchedule};
+use super::interned_schedule::{InternedSchedule, ScheduleInterner};
 use super::timer_queue::{TimerEntry, TimerQueue};
 use crate::decide::schedule::due::due_at;
 use crate::model::id::ScheduleId;
@@ -18,7 +18,7 @@ use crate::model::schedule::Schedule;
 #[derive(Default)]
 pub(super) struct ScheduleTable {
     schedules: BTreeMap<ScheduleId, LoadedSchedule>,
-    patterns: InternedPatterns,
+    interner: ScheduleInterner,
 }
 
 impl ScheduleTable {
@@ -44,14 +44,17 @@ impl ScheduleTable {
     }
 
     /// Iterates over the schedules after an id, in the order of their ids.
-    pub(super) fn after(&self, id: Option<ScheduleId>) -> impl Iterator<Item = &LoadedSchedule> {
+    pub(super) fn iter_after(
+        &self,
+        id: Option<ScheduleId>,
+    ) -> impl Iterator<Item = &LoadedSchedule> {
         let from = id.map_or(Unbounded, Excluded);
         self.schedules.range((from, Unbounded)).map(|(_, entry)| entry)
     }
 
     /// Returns the interned form of a schedule, to be inserted later.
     pub(super) fn intern(&mut self, schedule: Schedule) -> InternedSchedule {
-        InternedSchedule::new(schedule, &mut self.patterns)
+        InternedSchedule::new(schedule, &mut self.interner)
     }
 
     /// Inserts schedules at the start, before their first evaluation.
@@ -63,7 +66,7 @@ impl ScheduleTable {
     }
 
     /// Schedules the evaluation of every schedule.
-    pub(super) fn evaluate_all(&self, now: DateTime<Utc>, timers: &mut TimerQueue) {
+    pub(super) fn schedule_evaluations(&self, now: DateTime<Utc>, timers: &mut TimerQueue) {
         for id in self.schedules.keys() {
             timers.add(now, TimerEntry::Evaluate(id.clone()));
         }
@@ -74,17 +77,22 @@ impl ScheduleTable {
         let id = schedule.spec.id.clone();
         let (spec, cursor) = (&schedule.spec, schedule.cursor);
         // The evaluation follows after the reply; the caller receives the next time now.
-        let first = spec.timetable.after(cursor).next().map(|next| due_at(&id, spec.jitter, next));
+        let first_due = spec
+            .recurrence
+            .due_times_after(cursor)
+            .next()
+            .map(|next| due_at(&id, spec.jitter, next));
         let interned = self.intern(schedule);
         match self.schedules.get_mut(&id) {
             None => {
-                let entry = LoadedSchedule { next: first, ..LoadedSchedule::new(interned) };
+                let entry =
+                    LoadedSchedule { next_evaluation: first_due, ..LoadedSchedule::new(interned) };
                 self.schedules.insert(id.clone(), entry);
             }
             Some(entry) => {
                 entry.schedule = interned;
                 // The entry of the earlier recurrence would evaluate the schedule twice.
-                if let Some(next) = mem::replace(&mut entry.next, first) {
+                if let Some(next) = mem::replace(&mut entry.next_evaluation, first_due) {
                     timers.remove(next, TimerEntry::Evaluate(id.clone()));
                 }
             }
@@ -94,26 +102,26 @@ impl ScheduleTable {
 
     /// Removes a schedule. Returns the time of its timer.
     pub(super) fn remove(&mut self, id: &ScheduleId) -> Option<DateTime<Utc>> {
-        self.schedules.remove(id).and_then(|entry| entry.next)
+        self.schedules.remove(id).and_then(|entry| entry.next_evaluation)
     }
 
     /// Drops interned data that no schedule uses.
     pub(super) fn drop_unused(&mut self) {
-        self.patterns.drop_unused();
+        self.interner.drop_unused();
     }
 
     /// Returns the snapshot of all schedules.
     pub(super) fn snapshot(&self, since: DateTime<Utc>) -> SchedulerSnapshot {
         let active = self.iter().filter(|entry| entry.schedule.is_active()).count();
-        let mut first = BTreeMap::new();
-        for due in self.iter().filter_map(LoadedSchedule::due) {
+        let mut first_by_agent = BTreeMap::new();
+        for due in self.iter().filter_map(LoadedSchedule::next_due) {
             // One due time for each agent: the status would grow with the number of schedules otherwise.
-            let known = first.entry(due.agent.clone()).or_insert_with(|| due.clone());
-            if due.at < known.at {
-                *known = due;
+            let earliest = first_by_agent.entry(due.agent.clone()).or_insert_with(|| due.clone());
+            if due.at < earliest.at {
+                *earliest = due;
             }
         }
-        let due = first.into_values().collect();
+        let due = first_by_agent.into_values().collect();
         let locked = self.iter().filter(|entry| entry.schedule.shared().is_locked()).count();
         SchedulerSnapshot { since, active, schedules: self.schedules.len(), locked, due }
     }

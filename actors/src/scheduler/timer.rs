@@ -27,7 +27,7 @@ const MIN_WAKE_INTERVAL: Duration = Duration::from_millis(16);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TimerTarget {
     /// Time of the first action, if there is one.
-    first: Option<DateTime<Utc>>,
+    first_due: Option<DateTime<Utc>>,
     /// Longest sleep.
     max_sleep: Duration,
 }
@@ -47,7 +47,7 @@ struct ClockReading {
 
 impl WakeTimer {
     pub(super) fn new() -> Self {
-        let target = TimerTarget { first: None, max_sleep: IDLE_MAX_SLEEP };
+        let target = TimerTarget { first_due: None, max_sleep: IDLE_MAX_SLEEP };
         Self { target: watch::Sender::new(target), has_fired: true }
     }
 
@@ -69,11 +69,17 @@ impl WakeTimer {
     }
 
     /// Sets the timer to the first action. Without schedules the wall clock does not matter: `max_sleep` is `None`.
-    pub(super) fn set_target(&mut self, first: Option<DateTime<Utc>>, max_sleep: Option<Duration>) {
-        let next = TimerTarget { first, max_sleep: max_sleep.unwrap_or(IDLE_MAX_SLEEP) };
+    pub(super) fn set_target(
+        &mut self,
+        first_due: Option<DateTime<Utc>>,
+        max_sleep: Option<Duration>,
+    ) {
+        let next_target = TimerTarget { first_due, max_sleep: max_sleep.unwrap_or(IDLE_MAX_SLEEP) };
         // A timer that has fired waits for a target, so it must receive an unchanged one too.
         let has_fired = std::mem::take(&mut self.has_fired);
-        self.target.send_if_modified(|target| std::mem::replace(target, next) != next || has_fired);
+        self.target.send_if_modified(|target| {
+            std::mem::replace(target, next_target) != next_target || has_fired
+        });
     }
 }
 
@@ -88,7 +94,7 @@ impl ClockReading {
     }
 
     /// Takes new readings; returns true if the wall clock was set back since.
-    fn check_clock(&mut self, wall: DateTime<Utc>) -> bool {
+    fn detect_set_back(&mut self, wall: DateTime<Utc>) -> bool {
         let expected = self.expected_wall_time();
         *self = Self::now(wall);
         expected - wall > MAX_CLOCK_DRIFT
@@ -103,7 +109,7 @@ async fn run_timer(
     mut target: watch::Receiver<TimerTarget>,
 ) {
     loop {
-        let TimerTarget { first, max_sleep } = *target.borrow_and_update();
+        let TimerTarget { first_due, max_sleep } = *target.borrow_and_update();
         tokio::select! {
             // A new target has priority: the old one may belong to an action that was removed.
             biased;
@@ -111,13 +117,13 @@ async fn run_timer(
                 Ok(()) => continue,
                 Err(_) => return, // The scheduler has stopped.
             },
-            () = pause(&reading, first, max_sleep) => {}
+            () = sleep_until_due(&reading, first_due, max_sleep) => {}
         }
         let now = clock.now();
-        if reading.check_clock(now) {
+        if reading.detect_set_back(now) {
             _ = scheduler.cast(SchedulerMsg::ClockSetBack);
         }
-        if first.is_some_and(|first| first <= now) {
+        if first_due.is_some_and(|first_due| first_due <= now) {
             _ = scheduler.cast(SchedulerMsg::Tick);
             tokio::time::sleep(MIN_WAKE_INTERVAL).await; // Only actions due meanwhile wait for it.
             // The scheduler answers each tick with a target. Without this wait the timer would send ticks in a loop.
@@ -129,12 +135,17 @@ async fn run_timer(
 }
 
 /// Sleeps until an instant, or for a shorter maximum.
-async fn pause(reading: &ClockReading, first: Option<DateTime<Utc>>, max_sleep: Duration) {
-    let left =
-        |first: DateTime<Utc>| (first - reading.expected_wall_time()).to_std().unwrap_or_default();
-    let left = first.map_or(max_sleep, |first| left(first).min(max_sleep));
-    if !left.is_zero() {
+async fn sleep_until_due(
+    reading: &ClockReading,
+    first_due: Option<DateTime<Utc>>,
+    max_sleep: Duration,
+) {
+    let time_until = |first_due: DateTime<Utc>| {
+        (first_due - reading.expected_wall_time()).to_std().unwrap_or_default()
+    };
+    let duration = first_due.map_or(max_sleep, |first_due| time_until(first_due).min(max_sleep));
+    if !duration.is_zero() {
         // The extra millisecond prevents a wake-up just before the instant.
-        tokio::time::sleep(left + Duration::from_millis(1)).await;
+        tokio::time::sleep(duration + Duration::from_millis(1)).await;
     }
 }

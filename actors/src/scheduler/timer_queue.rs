@@ -44,12 +44,12 @@ impl TimerQueue {
     }
 
     /// Removes and returns the first action that is due.
-    pub(super) fn take(&mut self, now: DateTime<Utc>) -> Option<TimerEntry> {
+    pub(super) fn take_due(&mut self, now: DateTime<Utc>) -> Option<TimerEntry> {
         self.may_be_due = self.first().is_some_and(|at| at <= now);
         self.may_be_due.then(|| self.entries.pop_first()).flatten().map(|(_, entry)| entry)
     }
 
-    /// Returns true if the latest [`Self::take`] found an action: more may be due at the same instant.
+    /// Returns true if the latest [`Self::take_due`] found an action: more may be due at the same instant.
     pub(super) const fn may_be_due(&self) -> bool {
         self.may_be_due
     }
@@ -58,10 +58,10 @@ impl TimerQueue {
     /// clock that was set back must not cancel a run.
     pub(super) fn advance(&mut self, now: DateTime<Utc>) {
         let (all, now) = (std::mem::take(&mut self.entries).into_iter(), UnixMicros::from(now));
-        let sooner = all.map(|(at, entry)| match entry {
+        let advanced = all.map(|(at, entry)| match entry {
             TimerEntry::Evaluate(_) | TimerEntry::Resubmit(_) => (at.min(now), entry),
             TimerEntry::Cancel(_) | TimerEntry::DeleteOld => (at, entry),
         });
-        self.entries = sooner.collect();
+        self.entries = advanced.collect();
     }
 }

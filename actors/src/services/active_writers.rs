@@ -15,18 +15,18 @@ pub struct ActiveWriters(Arc<watch::Sender<WriterRegistry>>);
 /// Registered writers by a unique number: one execution may temporarily have two.
 #[derive(Default)]
 struct WriterRegistry {
-    last: u64,
-    held: BTreeMap<u64, (AgentId, ExecutionId)>,
+    last_number: u64,
+    writers: BTreeMap<u64, (AgentId, ExecutionId)>,
 }
 
 impl ActiveWriters {
     /// Registers a writer of an execution until the returned guard is dropped.
     pub(crate) fn register(&self, agent: AgentId, id: ExecutionId) -> WriterRegistration {
         let mut number = 0;
-        self.0.send_if_modified(|writers| {
-            writers.last += 1;
-            number = writers.last;
-            writers.held.insert(number, (agent, id));
+        self.0.send_if_modified(|registry| {
+            registry.last_number += 1;
+            number = registry.last_number;
+            registry.writers.insert(number, (agent, id));
             false // No receiver waits for this change.
         });
         WriterRegistration { number, active_writers: self.clone() }
@@ -43,10 +43,11 @@ impl ActiveWriters {
     }
 
     async fn wait_for_none(&self, matches: impl Fn(&AgentId, &ExecutionId) -> bool) {
-        let has_writer =
-            |writers: &WriterRegistry| writers.held.values().any(|(agent, id)| matches(agent, id));
+        let has_writer = |registry: &WriterRegistry| {
+            registry.writers.values().any(|(agent, id)| matches(agent, id))
+        };
         let mut changes = self.0.subscribe();
-        _ = changes.wait_for(|writers| !has_writer(writers)).await; // `self` holds the sender.
+        _ = changes.wait_for(|registry| !has_writer(registry)).await; // `self` holds the sender.
     }
 }
 
@@ -58,6 +59,6 @@ pub(crate) struct WriterRegistration {
 
 impl Drop for WriterRegistration {
     fn drop(&mut self) {
-        self.active_writers.0.send_modify(|writers| _ = writers.held.remove(&self.number));
+        self.active_writers.0.send_modify(|registry| _ = registry.writers.remove(&self.number));
     }
 }

@@ -47,7 +47,7 @@ impl CredentialBreakers {
         clock: &dyn Clock,
     ) {
         let cause = account_cause(failure.code).filter(|cause| cause.blocks_account());
-        let Some(cause) = cause.filter(|_| spec.quota.breaker) else { return };
+        let Some(cause) = cause.filter(|_| spec.quota.has_breaker) else { return };
         self.apply_failure((keyring, spec), id, (cause, failure.until), clock.now());
     }
 
@@ -59,26 +59,26 @@ impl CredentialBreakers {
         now: DateTime<Utc>,
     ) {
         let default_wait = match cause {
-            AccountCause::CredentialRefused => spec.quota.refused,
+            AccountCause::CredentialRefused => spec.quota.refused_pause,
             cause => first_wait(cause, &spec.quota.deferral),
         };
-        let name = credential(keyring, spec);
+        let name = credential_name(keyring, spec);
         tracing::warn!(agent = %spec.id, credential = %name, cause = cause.as_str(), "credential is unusable");
         self.apply(&name, BreakerEvent::Failed { id, cause, until, default_wait, now });
     }
 
     /// Returns the extra queue time for an agent, because its account is limited.
     pub(crate) fn queue_extension(&self, keyring: &Keyring, spec: &AgentSpec) -> Duration {
-        let known = self.get(&credential(keyring, spec)).filter(|_| spec.quota.breaker);
-        let is_temporary = known.is_some_and(|circuit| circuit.cause.is_temporary());
-        if is_temporary { spec.quota.deferral.max } else { Duration::ZERO }
+        let circuit = self.get(&credential_name(keyring, spec)).filter(|_| spec.quota.has_breaker);
+        let is_temporary = circuit.is_some_and(|circuit| circuit.cause.is_temporary());
+        if is_temporary { spec.quota.deferral.max_wait } else { Duration::ZERO }
     }
 
     /// Restores the state from an execution that was deferred in an earlier process.
     pub(crate) fn restore(&self, (keyring, spec): (&Keyring, &AgentSpec), record: &Record) {
-        let deferred = record.deferral().filter(|deferred| deferred.cause.blocks_account());
-        if let Some(deferred) = deferred.filter(|_| spec.quota.breaker) {
-            let block = (deferred.cause, Some(deferred.until));
+        let deferral = record.deferral().filter(|deferral| deferral.cause.blocks_account());
+        if let Some(deferral) = deferral.filter(|_| spec.quota.has_breaker) {
+            let block = (deferral.cause, Some(deferral.until));
             self.apply_failure((keyring, spec), record.id, block, record.changed_at);
         }
     }
@@ -89,7 +89,7 @@ impl CredentialBreakers {
     }
 
     /// Requests to probe a credential; `None` if no probe is permitted, or another one runs.
-    pub(crate) fn probe(
+    pub(crate) fn request_probe(
         &self,
         name: &CredentialName,
         id: ExecutionId,
@@ -122,11 +122,11 @@ impl CredentialBreakers {
     ) -> Vec<AccountStatus> {
         let mut agents: BTreeMap<CredentialName, Vec<_>> = BTreeMap::new();
         for spec in specs {
-            agents.entry(credential(keyring, spec)).or_default().push(spec.id.clone());
+            agents.entry(credential_name(keyring, spec)).or_default().push(spec.id.clone());
         }
-        let open = self.0.borrow();
+        let open_breakers = self.0.borrow();
         let status = |(account, agents)| {
-            let circuit = open.get(&account);
+            let circuit = open_breakers.get(&account);
             let state = match state(circuit, now) {
                 BreakerState::Closed => AccountState::Available,
                 BreakerState::Open => AccountState::Blocked,
@@ -143,7 +143,7 @@ impl CredentialBreakers {
     /// Returns the status of every unusable credential.
     #[must_use]
     pub fn status(&self, now: DateTime<Utc>) -> Vec<CredentialStatus> {
-        let open = self.0.borrow();
+        let open_breakers = self.0.borrow();
         let status = |(name, circuit): (&CredentialName, &OpenCircuit)| CredentialStatus {
             name: name.clone(),
             cause: circuit.cause,
@@ -151,17 +151,17 @@ impl CredentialBreakers {
             since: circuit.since,
             until: circuit.until,
         };
-        open.iter().map(status).collect()
+        open_breakers.iter().map(status).collect()
     }
 
     /// Applies an event to a circuit. No other function changes a circuit. Returns true if it changed.
     fn apply(&self, name: &CredentialName, event: BreakerEvent) -> bool {
-        self.0.send_if_modified(|open| {
-            let before = open.get(name).copied();
+        self.0.send_if_modified(|open_breakers| {
+            let before = open_breakers.get(name).copied();
             let after = step(before, event);
             match after {
-                Some(circuit) => _ = open.insert(name.clone(), circuit),
-                None => _ = open.remove(name),
+                Some(circuit) => _ = open_breakers.insert(name.clone(), circuit),
+                None => _ = open_breakers.remove(name),
             }
             before != after
         })
@@ -183,10 +183,10 @@ impl Drop for BreakerProbe {
 
 /// Returns the display name of an agent's credential. Secrets appear as a digest with the key of this instance, from
 /// which they cannot be guessed.
-pub(crate) fn credential(keyring: &Keyring, spec: &AgentSpec) -> CredentialName {
+pub(crate) fn credential_name(keyring: &Keyring, spec: &AgentSpec) -> CredentialName {
     CredentialName(match &spec.quota.credential {
         QuotaCredential::Own => format!("agent:{}", spec.id),
         QuotaCredential::Named(name) => name.clone(),
-        QuotaCredential::Secret(digest) => format!("key:{}", keyring.credential(digest)),
+        QuotaCredential::Secret(digest) => format!("key:{}", keyring.credential_name(digest)),
     })
 }

@@ -45,7 +45,7 @@ impl MonitorHandle {
 
     /// Counts a request to an endpoint. The monitor is notified of the first one and later takes all of them: a message
     /// for each would cost more than many a response.
-    pub fn count(&self, endpoint: &str) {
+    pub fn count_request(&self, endpoint: &str) {
         let mut is_first = false;
         self.0.requests.send_if_modified(|requests| {
             is_first = requests.is_empty();

@@ -7,23 +7,24 @@ use crate::model::schedule::{Schedule, ScheduleOrigin, SealedTexts};
 use crate::ports::ledger::LedgerError;
 use crate::ports::sealer::SealError;
 use crate::services::Services;
-use crate::services::inputs::redacted_schedule;
+use crate::services::input_sealer::redacted_schedule;
 
 impl Services {
     /// Returns the stored form of schedules: redacted, with the raw texts sealed if redaction changed them.
     pub(crate) fn seal_schedules(&self, schedules: &[Schedule]) -> Vec<Schedule> {
-        let redactor = self.redactor.now();
-        let stored = |schedule: &Schedule| {
+        let redactor = self.redactor.current();
+        let to_stored_form = |schedule: &Schedule| {
             if schedule.is_locked() {
                 return schedule.clone();
             }
             let (spec, is_changed) = redacted_schedule(&redactor, &schedule.spec);
-            let seal = || self.inputs.seal_schedule(&schedule.spec).unwrap_or_else(|| vec![0]);
+            let seal =
+                || self.input_sealer.seal_schedule(&schedule.spec).unwrap_or_else(|| vec![0]);
             let sealed =
                 if is_changed { SealedTexts::Sealed(seal().into()) } else { SealedTexts::Plain };
             Schedule { spec, sealed, ..schedule.clone() }
         };
-        schedules.iter().map(stored).collect()
+        schedules.iter().map(to_stored_form).collect()
     }
 
     /// Returns a stored schedule with its raw texts; it stays locked if no key opens them.
@@ -31,7 +32,7 @@ impl Services {
         let SealedTexts::Sealed(sealed) = &schedule.sealed else {
             return Schedule { sealed: SealedTexts::Plain, ..schedule };
         };
-        match self.inputs.unseal_schedule(&schedule.spec, sealed) {
+        match self.input_sealer.unseal_schedule(&schedule.spec, sealed) {
             Ok(spec) => Schedule { spec, sealed: SealedTexts::Plain, ..schedule },
             Err(error) => {
                 // The configuration has the raw texts of its own schedules.
@@ -53,7 +54,7 @@ pub(crate) async fn unseal_input(
     let Some(sealed) = services.ledger.sealed_input(record.id).await? else {
         return Ok(Err(InputLoss::NotStored));
     };
-    Ok(services.inputs.unseal(record, &sealed).map_err(|error| {
+    Ok(services.input_sealer.unseal(record, &sealed).map_err(|error| {
         tracing::warn!(execution = %record.id, %error, "its sealed input cannot be read");
         match error {
             SealError::KeyMissing => InputLoss::KeyMissing,

@@ -40,15 +40,15 @@ impl TestTree {
                     Ok(reply) => reply,
                     Err(failure) => return CallerResult::Refused(failure.code),
                 };
-            let row = async || ledger.execution(execution).await.ok().flatten();
-            let Some(record) = row().await else {
+            let read_record = async || ledger.execution(execution).await.ok().flatten();
+            let Some(record) = read_record().await else {
                 return CallerResult::Broken(execution, "its id was given before it was recorded");
             };
-            let settled = wait_until_settled(&requests, &record, progress);
-            if tokio::time::timeout(TEST_TIMEOUT, settled).await.is_err() {
+            let wait = wait_until_settled(&requests, &record, progress);
+            if tokio::time::timeout(TEST_TIMEOUT, wait).await.is_err() {
                 return CallerResult::Broken(execution, "nobody tells of its end");
             }
-            match row().await.and_then(|record| record.outcome) {
+            match read_record().await.and_then(|record| record.outcome) {
                 Some(_) => CallerResult::Ended(execution),
                 None => CallerResult::Broken(execution, "its end was told before it was recorded"),
             }
@@ -72,7 +72,7 @@ impl TestTree {
         async move {
             let agent = request.agent.clone();
             let reply = requests.submit(&caller, request).await?;
-            requests.settled(&agent, reply.execution, reply.progress).await.map(drop)
+            requests.wait_until_settled(&agent, reply.execution, reply.progress).await.map(drop)
         }
     }
 }
@@ -83,5 +83,5 @@ pub(super) async fn wait_until_settled(
     record: &Record,
     progress: Option<watch::Receiver<Progress>>,
 ) {
-    while requests.settled(&record.agent, record.id, progress.clone()).await.is_err() {}
+    while requests.wait_until_settled(&record.agent, record.id, progress.clone()).await.is_err() {}
 }

@@ -46,12 +46,12 @@ impl VirtualClock {
 
 impl Clock for VirtualClock {
     fn now(&self) -> DateTime<Utc> {
-        let count_down = |left: u32| left.checked_sub(1);
-        let left =
+        let count_down = |readings_left: u32| readings_left.checked_sub(1);
+        let readings_left =
             self.readings_until_panic.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count_down);
-        assert_ne!(left, Ok(1), "the clock was read for the scripted panic");
+        assert_ne!(readings_left, Ok(1), "the clock was read for the scripted panic");
         let offset = TimeDelta::seconds(self.offset_seconds.load(Ordering::SeqCst));
-        let since = TimeDelta::from_std(self.created_at.elapsed()).unwrap_or_default();
-        DateTime::from_timestamp(1_800_000_000, 0).unwrap_or_default() + since + offset
+        let elapsed = TimeDelta::from_std(self.created_at.elapsed()).unwrap_or_default();
+        DateTime::from_timestamp(1_800_000_000, 0).unwrap_or_default() + elapsed + offset
     }
 }

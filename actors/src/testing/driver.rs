@@ -33,7 +33,7 @@ pub struct ScriptedDriver {
     created_at: Instant,
     scripts: watch::Sender<HashMap<String, Vec<ScriptedAttempt>>>,
     workspaces: watch::Sender<HashMap<String, Workspace>>,
-    held: watch::Sender<HashMap<ExecutionId, ClaimedWork>>,
+    held_work: watch::Sender<HashMap<ExecutionId, ClaimedWork>>,
     probe: Arc<watch::Sender<WorkProbe>>,
 }
 
@@ -43,7 +43,7 @@ impl Default for ScriptedDriver {
             created_at: Instant::now(),
             scripts: watch::Sender::default(),
             workspaces: watch::Sender::default(),
-            held: watch::Sender::default(),
+            held_work: watch::Sender::default(),
             probe: Arc::new(watch::Sender::default()),
         }
     }
@@ -64,13 +64,14 @@ impl ScriptedDriver {
 
     /// Holds the work of this execution from the next process of the service on.
     pub fn hold(&self, execution: ExecutionId) {
-        self.held.send_modify(|held| _ = held.insert(execution, ClaimedWork::default()));
+        self.held_work
+            .send_modify(|held_work| _ = held_work.insert(execution, ClaimedWork::default()));
     }
 
     /// Holds the work like [`hold`](Self::hold), with a known run time.
     pub fn hold_with_run_time(&self, execution: ExecutionId, run_time: Duration) {
         let work = ClaimedWork { run_time: Some(run_time) };
-        self.held.send_modify(|held| _ = held.insert(execution, work));
+        self.held_work.send_modify(|held_work| _ = held_work.insert(execution, work));
     }
 
     /// Returns the visible state.
@@ -93,130 +94,141 @@ impl Driver for ScriptedDriver {
         if spec.access == Access::ReadOnly {
             return None;
         }
-        let chosen = request.overrides().working_dir.map(Workspace::new);
-        chosen.or_else(|| self.workspaces.borrow().get(spec.id.as_str()).cloned())
+        let requested_workspace = request.overrides().working_dir.map(Workspace::new);
+        requested_workspace.or_else(|| self.workspaces.borrow().get(spec.id.as_str()).cloned())
     }
 
-    fn start(&self, work: Work, report: Reporter) -> Lease {
-        self.perform("", &work, report)
+    fn start(&self, work: Work, reporter: Reporter) -> Lease {
+        self.perform("", &work, reporter)
     }
 
     fn claim(&self, execution: ExecutionId, _: AttemptId) -> Option<ClaimedWork> {
-        self.held.borrow().get(&execution).copied()
+        self.held_work.borrow().get(&execution).copied()
     }
 
-    fn resume(&self, work: Work, report: Reporter) -> Lease {
-        self.perform("again ", &work, report)
+    fn resume(&self, work: Work, reporter: Reporter) -> Lease {
+        self.perform("again ", &work, reporter)
     }
 }
 
 impl ScriptedDriver {
-    fn perform(&self, prefix: &str, work: &Work, report: Reporter) -> Lease {
+    fn perform(&self, prefix: &str, work: &Work, reporter: Reporter) -> Lease {
         let text = &work.request.input.text();
         let attempt = work.attempt_id.attempt;
-        let started = format!("{prefix}{text}#{attempt}@{}", self.created_at.elapsed().as_secs());
-        let pid = 1 + u32::try_from(self.probe.borrow().started.len()).unwrap_or(u32::MAX);
-        self.probe.send_modify(|probe| probe.started.push(started));
-        let scripted = self.scripted_attempt(text, attempt);
+        let start_description =
+            format!("{prefix}{text}#{attempt}@{}", self.created_at.elapsed().as_secs());
+        let pid = 1 + u32::try_from(self.probe.borrow().starts.len()).unwrap_or(u32::MAX);
+        self.probe.send_modify(|probe| probe.starts.push(start_description));
+        let script = self.scripted_attempt(text, attempt);
         assert_ne!(
-            scripted.behavior,
+            script.behavior,
             ScriptedBehavior::PanicsOnStart,
             "the driver panics as scripted"
         );
         let (stop, stopped) = watch::channel(false);
-        let (answers, answered) = mpsc::unbounded_channel();
-        let asker =
-            QuestionAsker { execution: work.execution, answered, probe: Arc::clone(&self.probe) };
-        let alive = LiveWorkGuard::enter(&self.probe, work, !prefix.is_empty());
-        let held = LeaseCounter::enter(&self.probe);
-        let cleanup_time = scripted.cleanup_time;
+        let (answer_sender, answer_receiver) = mpsc::unbounded_channel();
+        let asker = QuestionAsker {
+            execution: work.execution,
+            answer_receiver,
+            probe: Arc::clone(&self.probe),
+        };
+        let live_work_guard = LiveWorkGuard::enter(&self.probe, work, !prefix.is_empty());
+        let lease_counter = LeaseCounter::enter(&self.probe);
+        let cleanup_time = script.cleanup_time;
         let is_resumed = !prefix.is_empty();
         let task = tokio::spawn(async move {
             if is_resumed {
-                _ = report.restart_output().await; // A lost event fails the test.
+                _ = reporter.restart_output().await; // A lost event fails the test.
             }
-            run_attempt(scripted, pid, report, (stopped, asker), alive).await;
+            run_attempt(script, pid, reporter, (stopped, asker), live_work_guard).await;
         });
-        let started = Instant::now();
-        Box::new(ScriptedLease { stop, answers, task, cleanup_time, started, _held: held })
+        let started_at = Instant::now();
+        Box::new(ScriptedLease {
+            stop,
+            answer_sender,
+            task,
+            cleanup_time,
+            started_at,
+            _lease_counter: lease_counter,
+        })
     }
 }
 
 async fn run_attempt(
-    scripted: ScriptedAttempt,
+    script: ScriptedAttempt,
     pid: u32,
-    report: Reporter,
+    reporter: Reporter,
     (mut stopped, mut asker): (watch::Receiver<bool>, QuestionAsker),
-    alive: LiveWorkGuard,
+    live_work_guard: LiveWorkGuard,
 ) {
-    let ignores_stop = scripted.behavior == ScriptedBehavior::IgnoresStop;
+    let ignores_stop = script.behavior == ScriptedBehavior::IgnoresStop;
     let stop = async {
         let is_requested = stopped.wait_for(|stopped| *stopped).await.is_ok();
         if !is_requested || ignores_stop {
             std::future::pending::<()>().await;
         }
-        sleep(scripted.stop_delay).await;
+        sleep(script.stop_delay).await;
     };
     tokio::select! {
         () = stop => {}
-        () = run_until_end(&scripted, pid, &report, &mut asker) => {}
+        () = run_until_end(&script, pid, &reporter, &mut asker) => {}
     }
-    drop(alive);
-    if scripted.behavior == ScriptedBehavior::RequestsInput {
-        report.end_with_interruption(Interruption::InputRequired, Some(0));
-    } else if scripted.behavior != ScriptedBehavior::DropsReporter {
-        let until = scripted.retry_after.map(|retry_after| report.now() + retry_after);
-        let failed = |code| Failure { until, ..Failure::new(code, "it failed as scripted") };
-        let result = scripted.result.map_err(failed);
+    drop(live_work_guard);
+    if script.behavior == ScriptedBehavior::RequestsInput {
+        reporter.end_with_interruption(Interruption::InputRequired, Some(0));
+    } else if script.behavior != ScriptedBehavior::DropsReporter {
+        let until = script.retry_after.map(|retry_after| reporter.now() + retry_after);
+        let to_failure = |code| Failure { until, ..Failure::new(code, "it failed as scripted") };
+        let result = script.result.map_err(to_failure);
         let exit_code = i32::from(result.is_err());
-        report.report_exit(result, Some(exit_code));
+        reporter.report_exit(result, Some(exit_code));
     }
 }
 
 async fn run_until_end(
-    scripted: &ScriptedAttempt,
+    script: &ScriptedAttempt,
     pid: u32,
-    report: &Reporter,
+    reporter: &Reporter,
     asker: &mut QuestionAsker,
 ) {
-    sleep(scripted.start_delay).await;
-    match scripted.behavior {
+    sleep(script.start_delay).await;
+    match script.behavior {
         ScriptedBehavior::EndsBeforeStart => return,
         ScriptedBehavior::NeverReportsStart => {}
         _ => {
-            report.report_start(Some(pid));
+            reporter.report_start(Some(pid));
         }
     }
-    if !scripted.answer_text.is_empty() {
-        let mut output_writer = report.open_output(TextChannel::Stdout);
-        let written = output_writer.write(scripted.answer_text.as_bytes()).await;
-        if let (Ok(()), Ok(text)) = (written, output_writer.close().await) {
-            _ = report.record_event(EventKind::answer(text)).await; // A lost event fails the test.
+    if !script.answer_text.is_empty() {
+        let mut output_writer = reporter.open_output(TextChannel::Stdout);
+        let write_result = output_writer.write(script.answer_text.as_bytes()).await;
+        if let (Ok(()), Ok(text)) = (write_result, output_writer.close().await) {
+            _ = reporter.record_event(EventKind::answer(text)).await; // A lost event fails the test.
         }
     }
-    let mut output_writer = report.open_output(TextChannel::Parts);
-    for artifact in &scripted.artifacts {
+    let mut output_writer = reporter.open_output(TextChannel::Parts);
+    for artifact in &script.artifacts {
         _ = output_writer.store_artifact(artifact.clone()).await; // A lost write fails the test.
     }
-    for (input, output, cumulative) in &scripted.usage_reports {
-        let numbers = [("input_tokens", *input), ("output_tokens", *output)];
-        let numbers = numbers.map(|(name, count)| (name.to_owned(), count.into())).into();
-        _ = report
-            .record_event(EventKind::UsageReported { counters: numbers, cumulative: *cumulative })
+    for (input, output, cumulative) in &script.usage_reports {
+        let counters = [("input_tokens", *input), ("output_tokens", *output)];
+        let counters = counters.map(|(name, count)| (name.to_owned(), count.into())).into();
+        _ = reporter
+            .record_event(EventKind::UsageReported { counters, cumulative: *cumulative })
             .await; // A lost event fails the test.
     }
-    asker.ask_all(&scripted.questions, report).await;
-    write_stderr(scripted, report).await;
-    sleep(scripted.run_time).await;
+    asker.ask_all(&script.questions, reporter).await;
+    write_stderr(script, reporter).await;
+    sleep(script.run_time).await;
     _ = output_writer.close().await;
 }
 
-async fn write_stderr(scripted: &ScriptedAttempt, report: &Reporter) {
-    if scripted.stderr_pauses.is_empty() {
+async fn write_stderr(script: &ScriptedAttempt, reporter: &Reporter) {
+    if script.stderr_pauses.is_empty() {
         return;
     }
-    let mut output_writer = report.open_output(TextChannel::Stderr);
-    for pause in &scripted.stderr_pauses {
+    let mut output_writer = reporter.open_output(TextChannel::Stderr);
+    for pause in &script.stderr_pauses {
         sleep(*pause).await;
         _ = output_writer.write(b"hm\n").await; // A lost write fails the test.
     }
@@ -225,11 +237,11 @@ async fn write_stderr(scripted: &ScriptedAttempt, report: &Reporter) {
 
 struct ScriptedLease {
     stop: watch::Sender<bool>,
-    answers: mpsc::UnboundedSender<(WireId, Option<AnswerValue>)>,
+    answer_sender: mpsc::UnboundedSender<(WireId, Option<AnswerValue>)>,
     task: JoinHandle<()>,
     cleanup_time: Duration,
-    started: Instant,
-    _held: LeaseCounter,
+    started_at: Instant,
+    _lease_counter: LeaseCounter,
 }
 
 impl Drop for ScriptedLease {
@@ -244,13 +256,13 @@ impl AttemptLease for ScriptedLease {
         self.stop.send_replace(true);
     }
 
-    fn answer(&self, wire: WireId, answer: Option<AnswerValue>) {
-        _ = self.answers.send((wire, answer)); // Ended work needs no answer.
+    fn answer(&self, wire_id: WireId, answer: Option<AnswerValue>) {
+        _ = self.answer_sender.send((wire_id, answer)); // Ended work needs no answer.
     }
 
     /// Reports all elapsed time as processor time.
     fn usage(&self) -> UsageFuture {
-        let cpu_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let cpu_ms = u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
         let usage = UsageReading { cpu_ms, processes: 1, ..UsageReading::default() };
         Box::pin(std::future::ready(Some(usage)))
     }

@@ -35,7 +35,7 @@ pub enum GatedCall {
 
 #[derive(Default)]
 struct GateFault {
-    fails: u32,
+    remaining_failures: u32,
     delays: VecDeque<Duration>,
     delay: Duration,
     calls: u32,
@@ -48,7 +48,7 @@ pub struct GateFaults(watch::Sender<HashMap<GatedCall, GateFault>>);
 impl GateFaults {
     /// Makes the next calls of a kind fail; `u32::MAX` is all of them.
     pub fn fail(&self, call: GatedCall, times: u32) {
-        self.0.send_modify(|faults| faults.entry(call).or_default().fails = times);
+        self.0.send_modify(|faults| faults.entry(call).or_default().remaining_failures = times);
     }
 
     /// Makes the next calls of a kind take this many seconds each before they commit.
@@ -75,14 +75,15 @@ impl GateFaults {
     }
 
     /// Returns the fault of the next call of a kind: a delay, and true if it fails.
-    fn take(&self, call: GatedCall) -> (Duration, bool) {
+    fn take_fault(&self, call: GatedCall) -> (Duration, bool) {
         let mut effect = (Duration::ZERO, false);
         self.0.send_modify(|faults| {
             let fault = faults.entry(call).or_default();
             fault.calls += 1;
-            effect = (fault.delays.pop_front().unwrap_or(fault.delay), fault.fails > 0);
-            if fault.fails < u32::MAX {
-                fault.fails = fault.fails.saturating_sub(1);
+            effect =
+                (fault.delays.pop_front().unwrap_or(fault.delay), fault.remaining_failures > 0);
+            if fault.remaining_failures < u32::MAX {
+                fault.remaining_failures = fault.remaining_failures.saturating_sub(1);
             }
         });
         effect
@@ -106,7 +107,7 @@ impl CallGate {
     }
 
     pub(super) async fn enter(&self, call: GatedCall) -> Result<(), LedgerError> {
-        let (delay, fails) = self.faults.take(call);
+        let (delay, should_fail) = self.faults.take_fault(call);
         let mut dead = self.dead.subscribe();
         tokio::select! {
             biased;
@@ -114,7 +115,7 @@ impl CallGate {
             () = tokio::time::sleep(delay), if !delay.is_zero() => {}
             () = std::future::ready(()), if delay.is_zero() => {}
         }
-        if fails {
+        if should_fail {
             return Err(LedgerError::Unavailable { cause: format!("{call:?} fails as scripted") });
         }
         Ok(())

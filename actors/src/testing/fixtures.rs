@@ -33,8 +33,8 @@ pub fn spec(id: &str) -> AgentSpec {
         worker: WorkerFacts::Program(ProgramFacts::default()),
         limits: WorkLimits {
             capacity: Capacity {
-                running: NonZeroU32::new(1),
-                waiting: 10,
+                max_running: NonZeroU32::new(1),
+                max_waiting: 10,
                 queue_timeout: Duration::from_secs(1800),
             },
             deadlines: Deadlines {
@@ -51,7 +51,7 @@ pub fn spec(id: &str) -> AgentSpec {
         budget: BudgetSpec::default(),
         dedup_window: None,
         override_policy: OverridePolicy::default(),
-        a2a_exposure: Arc::default(),
+        endpoint_config: Arc::default(),
     }
 }
 
@@ -73,8 +73,8 @@ pub(super) fn text_request(agent: &str, message: &str, text: &str) -> Request {
         message: MessageId(message.to_owned()),
         context: ContextId("context".to_owned()),
         starts_context: true,
-        idempotency: None,
-        continues: None,
+        idempotency_key: None,
+        continued_execution: None,
         inherited_overrides: Overrides::default(),
         input: Input::from_text(text),
     }

@@ -10,9 +10,9 @@ use crate::ports::host_metrics::HostMetrics;
 
 /// Meter that returns the configured reading; initially without pressure.
 #[derive(Default)]
-pub struct ScriptedMeter(watch::Sender<HostReading>);
+pub struct ScriptedHostMetrics(watch::Sender<HostReading>);
 
-impl ScriptedMeter {
+impl ScriptedHostMetrics {
     /// Sets the reading from now on.
     pub fn set(&self, reading: HostReading) {
         self.0.send_replace(reading);
@@ -20,7 +20,7 @@ impl ScriptedMeter {
 }
 
 #[async_trait]
-impl HostMetrics for ScriptedMeter {
+impl HostMetrics for ScriptedHostMetrics {
     async fn read(&self) -> HostReading {
         *self.0.borrow()
     }

@@ -28,8 +28,8 @@ pub async fn answer_question(
     value: AnswerValue,
 ) -> Result<(), Code> {
     let caller_answer = CallerAnswer { value, digest: None, channel: "test", message: None };
-    let answered = tree.api.approvals.answer(&caller(), id, caller_answer).await;
-    answered.map(drop).map_err(|failure| failure.code)
+    let result = tree.api.approvals.answer(&caller(), id, caller_answer).await;
+    result.map(drop).map_err(|failure| failure.code)
 }
 
 /// Records an answer in the ledger without the service, as a service does that is killed before it sends the answer.
@@ -37,12 +37,12 @@ pub async fn answer_question(
 /// # Panics
 /// Panics if the ledger does not record the answer.
 pub async fn answer_while_stopped(tree: &TestTree, id: InteractionId, value: AnswerValue) {
-    let by =
+    let source =
         AnswerSource::Principal { name: caller().name, channel: "test".to_owned(), message: None };
-    let answer = InteractionAnswer { value: Some(value), by };
+    let answer = InteractionAnswer { value: Some(value), by: source };
     let end = InteractionEnd { state: InteractionState::Answered, answer, at: tree.clock.now() };
-    let closed = tree.ledger.close(id, end.clone(), end).await;
-    assert!(matches!(closed, Ok(CloseOutcome::Closed(_))), "{closed:?}");
+    let result = tree.ledger.close(id, end.clone(), end).await;
+    assert!(matches!(result, Ok(CloseOutcome::Closed(_))), "{result:?}");
 }
 
 /// Returns the question for permission to run a command.
@@ -67,36 +67,36 @@ pub(super) fn permission(command: &str) -> Question {
 /// Side of the scripted work that asks. What it has delivered survives the work, as a journal of standard input does.
 pub(super) struct QuestionAsker {
     pub(super) execution: ExecutionId,
-    pub(super) answered: mpsc::UnboundedReceiver<(WireId, Option<AnswerValue>)>,
+    pub(super) answer_receiver: mpsc::UnboundedReceiver<(WireId, Option<AnswerValue>)>,
     pub(super) probe: Arc<watch::Sender<WorkProbe>>,
 }
 
 impl QuestionAsker {
     /// Asks all questions at once, and returns when all are answered.
-    pub(super) async fn ask_all(&mut self, questions: &[(WireId, Question)], report: &Reporter) {
-        let mut open = Vec::new();
-        for (wire, question) in questions {
-            if !self.is_delivered(wire) {
-                report.report_question(wire.clone(), question.clone());
-                open.push(wire.clone());
+    pub(super) async fn ask_all(&mut self, questions: &[(WireId, Question)], reporter: &Reporter) {
+        let mut unanswered = Vec::new();
+        for (wire_id, question) in questions {
+            if !self.is_delivered(wire_id) {
+                reporter.report_question(wire_id.clone(), question.clone());
+                unanswered.push(wire_id.clone());
             }
         }
-        while !open.is_empty() {
-            let Some((wire, answer)) = self.answered.recv().await else { return };
+        while !unanswered.is_empty() {
+            let Some((wire_id, answer)) = self.answer_receiver.recv().await else { return };
             let word = answer.as_ref().map_or("cancelled", |answer| answer.word());
-            let delivered = format!("{}{word}", self.prefix(&wire));
+            let delivered = format!("{}{word}", self.prefix(&wire_id));
             self.probe.send_modify(|probe| probe.answers.push(delivered));
-            report.report_delivery(wire.clone());
-            open.retain(|open_wire| *open_wire != wire);
+            reporter.report_delivery(wire_id.clone());
+            unanswered.retain(|unanswered_id| *unanswered_id != wire_id);
         }
     }
 
-    fn is_delivered(&self, wire: &WireId) -> bool {
-        let prefix = self.prefix(wire);
+    fn is_delivered(&self, wire_id: &WireId) -> bool {
+        let prefix = self.prefix(wire_id);
         self.probe.borrow().answers.iter().any(|answer| answer.starts_with(&prefix))
     }
 
-    fn prefix(&self, wire: &WireId) -> String {
-        format!("{} {}:", self.execution, wire.0)
+    fn prefix(&self, wire_id: &WireId) -> String {
+        format!("{} {}:", self.execution, wire_id.0)
     }
 }

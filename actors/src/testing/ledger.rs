@@ -24,7 +24,7 @@ use crate::model::execution::event::{
 use crate::model::execution::record::{ExecutionFilter, ExecutionPage, ExecutionPageQuery, Record};
 use crate::model::execution::{AttemptId, Fence, State};
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
-use crate::ports::interactions::reports::{position_before_end, settled};
+use crate::ports::interactions::reports::{end_by_settlement, position_before_end};
 use crate::ports::ledger::{
     AcceptCommand, Acceptance, ClaimCommand, ClaimResult, Ledger, LedgerError, ResumeCommand,
     Settlement, WriteBatch,
@@ -44,7 +44,7 @@ impl MemoryLedger {
     }
 
     /// Adds a token for a principal with a known id.
-    pub(super) async fn admit(&self, principal: PrincipalId, seed: TokenSeed) {
+    pub(super) async fn add_token(&self, principal: PrincipalId, seed: TokenSeed) {
         let TokenSeed { name, hash, scope, expires } = seed;
         let token = Token { principal, name, hash, scope, expires };
         self.rows.lock().await.tokens.push(token);
@@ -78,52 +78,50 @@ impl MemoryLedger {
 
 #[async_trait]
 impl Ledger for MemoryLedger {
-    async fn accept(&self, accept: AcceptCommand) -> Result<Acceptance, LedgerError> {
+    async fn accept(&self, command: AcceptCommand) -> Result<Acceptance, LedgerError> {
         self.enter(GatedCall::Accept).await?;
         let mut rows = self.rows.lock().await;
-        let found: Vec<_> = accept
+        let known_requests: Vec<_> = command
             .keys
-            .each()
-            .filter_map(|key| rows.known(accept.owner, &accept.agent, key))
+            .iter()
+            .filter_map(|key| rows.find_by_key(command.owner, &command.agent, key))
             .collect();
-        if let Some(earlier) = Acceptance::from_known(&found, accept.digest) {
+        if let Some(earlier) = Acceptance::from_known(&known_requests, command.digest) {
             return Ok(earlier);
         }
-        let equal = rows.find_equal(&accept);
-        let mut row = LedgerRow::new(accept);
-        row.content = row.content.filter(|_| equal.is_none());
+        let equal_execution = rows.find_equal(&command);
+        let mut row = LedgerRow::new(command);
+        row.content = row.content.filter(|_| equal_execution.is_none());
         rows.executions.insert(row.record.id, row);
-        Ok(equal.map_or(Acceptance::Created, Acceptance::Equivalent))
+        Ok(equal_execution.map_or(Acceptance::Created, Acceptance::Equivalent))
     }
 
-    async fn resume(&self, resume: ResumeCommand) -> Result<bool, LedgerError> {
+    async fn resume(&self, command: ResumeCommand) -> Result<bool, LedgerError> {
         self.enter(GatedCall::Accept).await?;
         let mut rows = self.rows.lock().await;
-        let mut keys = resume.keys.each();
-        let is_taken = keys.any(|key| rows.known(resume.owner, &resume.agent, key).is_some());
+        let mut keys = command.keys.iter();
+        let is_duplicate =
+            keys.any(|key| rows.find_by_key(command.owner, &command.agent, key).is_some());
         let LedgerRows { executions, violations, .. } = &mut *rows;
-        let Some(row) = executions.get_mut(&resume.id) else {
+        let Some(row) = executions.get_mut(&command.id) else {
             return Ok(false);
         };
-        let Record { outcome, fence, state, requested, .. } = row.record;
+        let Record { outcome, fence, state, requested_input: requested, .. } = row.record;
         let is_open = outcome.is_none() && state == State::Waiting && !requested.answered;
-        if fence != resume.fence || !is_open {
+        if fence != command.fence || !is_open || is_duplicate {
             return Ok(false);
         }
-        if is_taken {
-            return Ok(false);
-        }
-        row.keys.extend(resume.keys.each().map(|key| (key, resume.digest)));
-        row.take_input(resume.attempt_id, &resume.input);
-        row.record.requested.answered = true;
+        row.keys.extend(command.keys.iter().map(|key| (key, command.digest)));
+        row.store_input(command.attempt_id, &command.input);
+        row.record.requested_input.answered = true;
         row.record.deferred = None;
-        row.record.params = resume.params;
-        row.record.overrides = resume.overrides;
-        (row.record.replayable, row.sealed) = (resume.replayable, resume.sealed);
-        row.record.changed_at = resume.at;
-        let (message, pieces) = (resume.message.0, resume.pieces);
+        row.record.params = command.params;
+        row.record.overrides = command.overrides;
+        (row.record.replayable, row.sealed) = (command.replayable, command.sealed);
+        row.record.changed_at = command.at;
+        let (message, pieces) = (command.message.0, command.pieces);
         let message_event = EventKind::Message { speaker: MessageRole::User, message, pieces };
-        row.append(resume.at, message_event, violations);
+        row.append(command.at, message_event, violations);
         Ok(true)
     }
 
@@ -134,45 +132,46 @@ impl Ledger for MemoryLedger {
         key: [u8; 32],
     ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError> {
         self.enter(GatedCall::Read).await?;
-        Ok(self.rows.lock().await.known(owner, agent, key))
+        Ok(self.rows.lock().await.find_by_key(owner, agent, key))
     }
 
     async fn claim(&self, command: ClaimCommand) -> Result<ClaimResult, LedgerError> {
         self.enter(GatedCall::Claim).await?;
         let mut rows = self.rows.lock().await;
-        let other_rows = || rows.executions.values().filter(|row| row.is_at_work(command.id));
-        let held = other_rows().filter(|row| row.record.agent == command.agent).count();
-        let is_taken = command.workspace.as_ref().is_some_and(|workspace| {
+        let other_rows = || rows.executions.values().filter(|row| row.is_other_at_work(command.id));
+        let running_count = other_rows().filter(|row| row.record.agent == command.agent).count();
+        let is_workspace_taken = command.workspace.as_ref().is_some_and(|workspace| {
             other_rows()
                 .filter_map(|row| row.workspace.as_ref())
                 .any(|held| held.overlaps(workspace))
         });
-        let is_later = command.in_turn && rows.has_earlier(command.id);
+        let is_later = command.runs_in_order && rows.has_earlier(command.id);
         let Some(row) = rows.executions.get(&command.id) else {
             return Ok(ClaimResult::Superseded);
         };
         if row.record.outcome.is_some() || row.record.fence != command.fence {
             return Ok(ClaimResult::Superseded);
         }
-        if command.limit.is_some_and(|limit| held >= limit as usize) {
+        if command.limit.is_some_and(|limit| running_count >= limit as usize) {
             return Ok(ClaimResult::Busy(QueueReason::AgentBusy));
         }
-        if is_taken {
+        if is_workspace_taken {
             return Ok(ClaimResult::Busy(QueueReason::WorkspaceBusy));
         }
         if is_later {
             return Ok(ClaimResult::Busy(QueueReason::ConversationBusy));
         }
-        rows.close_earlier(command.id, command.moved.attempt_id, command.moved.at);
+        let ClaimCommand { id, workspace, state_change: change, .. } = command;
+        rows.close_earlier(id, change.attempt_id, change.at);
         let LedgerRows { executions, violations, .. } = &mut *rows;
-        let Some(row) = executions.get_mut(&command.id) else {
+        let Some(row) = executions.get_mut(&id) else {
             return Ok(ClaimResult::Superseded);
         };
-        row.workspace = command.workspace;
+        row.workspace = workspace;
         row.record.fence = Fence(row.record.fence.0 + 1);
-        row.record.started_at = row.record.started_at.or(Some(command.moved.at));
-        row.record.requested.answered = false;
-        row.append(command.moved.at, EventKind::StateChanged(command.moved), violations);
+        row.record.started_at = row.record.started_at.or(Some(change.at));
+        row.record.requested_input.answered = false;
+        row.append(change.at, EventKind::StateChanged(change), violations);
         Ok(ClaimResult::Granted(row.record.fence))
     }
 
@@ -180,7 +179,7 @@ impl Ledger for MemoryLedger {
         &self,
         id: ExecutionId,
         fence: Fence,
-        lines: WriteBatch,
+        batch: WriteBatch,
     ) -> Result<bool, LedgerError> {
         self.enter(GatedCall::Record).await?;
         let mut rows = self.rows.lock().await;
@@ -188,7 +187,7 @@ impl Ledger for MemoryLedger {
         let Some(row) = executions.get_mut(&id) else {
             return Ok(false);
         };
-        let WriteBatch { chunks, events } = lines;
+        let WriteBatch { chunks, events } = batch;
         row.chunks.extend(chunks);
         let is_over =
             row.record.outcome.is_some() && !events.iter().all(|(_, event)| may_follow_end(event));
@@ -204,8 +203,8 @@ impl Ledger for MemoryLedger {
     async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
         self.enter(GatedCall::Append).await?;
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
-            let follows = |known: &Chunk| {
-                (known.attempt_id, known.channel, known.number + 1)
+            let follows = |stored: &Chunk| {
+                (stored.attempt_id, stored.channel, stored.number + 1)
                     == (chunk.attempt_id, chunk.channel, chunk.number)
             };
             if chunk.number == 0 || row.chunks.iter().any(follows) {
@@ -238,22 +237,22 @@ impl Ledger for MemoryLedger {
             return Ok(false);
         };
         row.settle_calls += 1;
-        let WriteBatch { chunks, mut events } = settlement.lines;
+        let WriteBatch { chunks, mut events } = settlement.batch;
         row.chunks.extend(chunks);
         if row.record.outcome.is_some() || row.record.fence != settlement.fence {
             return Ok(false);
         }
-        let last = events.split_off(position_before_end(&events));
+        let last_events = events.split_off(position_before_end(&events));
         for (at, event) in events {
             row.append(at, event, violations);
         }
-        let end = settled(settlement.outcome, settlement.at);
+        let end = end_by_settlement(settlement.outcome, settlement.at);
         rows.close_all(settlement.id, &end, |_| true);
         let LedgerRows { executions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&settlement.id) else {
             return Ok(false);
         };
-        for (at, event) in last {
+        for (at, event) in last_events {
             row.append(at, event, violations);
         }
         row.record.outcome = Some(settlement.outcome);
@@ -285,7 +284,8 @@ impl Ledger for MemoryLedger {
             rows.tokens.iter().find(|token| is_owner(token)).map(|token| token.name.clone())
         };
         let fits = |record: &&Record| {
-            let belongs_to_caller = filter.caller.is_none() || filter.caller == owner_name(record);
+            let belongs_to_caller =
+                filter.owner_name.is_none() || filter.owner_name == owner_name(record);
             belongs_to_caller && filter.matches(record)
         };
         let newest_first = rows.executions.values().rev().map(|row| &row.record);
@@ -296,13 +296,13 @@ impl Ledger for MemoryLedger {
         self.enter(GatedCall::List).await?;
         let rows = self.rows.lock().await;
         let records = rows.executions.values().map(|row| &row.record);
-        let mut all: Vec<_> = records.filter(|record| matches_query(&query, record)).collect();
-        all.sort_by_key(|record| std::cmp::Reverse(sort_key(record)));
-        let total = all.len() as u64;
+        let mut records: Vec<_> = records.filter(|record| matches_query(&query, record)).collect();
+        records.sort_by_key(|record| std::cmp::Reverse(sort_key(record)));
+        let total = records.len() as u64;
         let after = query.after.map(|(at, id)| (at.timestamp_micros(), id));
-        let rest =
-            all.into_iter().filter(|record| after.is_none_or(|after| sort_key(record) < after));
-        Ok(ExecutionPage { records: rest.take(query.limit as usize).cloned().collect(), total })
+        let page =
+            records.into_iter().filter(|record| after.is_none_or(|after| sort_key(record) < after));
+        Ok(ExecutionPage { records: page.take(query.limit as usize).cloned().collect(), total })
     }
 
     async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError> {
@@ -312,10 +312,10 @@ impl Ledger for MemoryLedger {
         Ok(events.into_iter().filter(|event| event.number > after).collect())
     }
 
-    async fn text(&self, id: ExecutionId, span: TextRange) -> Result<String, LedgerError> {
+    async fn text(&self, id: ExecutionId, range: TextRange) -> Result<String, LedgerError> {
         self.enter(GatedCall::Read).await?;
         let rows = self.rows.lock().await;
-        Ok(rows.executions.get(&id).map(|row| row.text(span)).unwrap_or_default())
+        Ok(rows.executions.get(&id).map(|row| row.text(range)).unwrap_or_default())
     }
 
     async fn spent_by_all(
@@ -341,20 +341,27 @@ impl Ledger for MemoryLedger {
     async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError> {
         self.enter(GatedCall::Read).await?;
         let rows = self.rows.lock().await;
-        let of_agent = rows.executions.values().filter(|row| row.record.agent == *agent);
-        let charges = of_agent.flat_map(|row| &row.events).filter_map(|event| match &event.data {
-            EventKind::BudgetCharged { day: on, charge } if *on == day => Some(*charge),
-            _ => None,
-        });
+        let agent_rows = rows.executions.values().filter(|row| row.record.agent == *agent);
+        let charges =
+            agent_rows.flat_map(|row| &row.events).filter_map(|event| match &event.data {
+                EventKind::BudgetCharged { day: event_day, charge } if *event_day == day => {
+                    Some(*charge)
+                }
+                _ => None,
+            });
         Ok(charges.fold(Charge::default(), Charge::plus))
     }
 
-    async fn seed(&self, seeds: Vec<TokenSeed>, _: DateTime<Utc>) -> Result<(), LedgerError> {
+    async fn replace_seeded_tokens(
+        &self,
+        seeds: Vec<TokenSeed>,
+        _: DateTime<Utc>,
+    ) -> Result<(), LedgerError> {
         self.enter(GatedCall::Seed).await?;
         let mut rows = self.rows.lock().await;
-        let earlier = std::mem::take(&mut rows.tokens);
+        let earlier_tokens = std::mem::take(&mut rows.tokens);
         let mut principals: BTreeMap<_, _> =
-            earlier.into_iter().map(|token| (token.name, token.principal)).collect();
+            earlier_tokens.into_iter().map(|token| (token.name, token.principal)).collect();
         for TokenSeed { name, hash, scope, expires } in seeds {
             let principal = *principals.entry(name.clone()).or_insert(PrincipalId(Uuid::now_v7()));
             rows.tokens.push(Token { principal, name, hash, scope, expires });
@@ -370,12 +377,12 @@ impl Ledger for MemoryLedger {
 
 /// Returns the sort key of an execution in a list.
 fn sort_key(record: &Record) -> (i64, ExecutionId) {
-    (record.status_at().timestamp_micros(), record.id)
+    (record.status_changed_at().timestamp_micros(), record.id)
 }
 
 /// Returns true if an execution matches the query.
 fn matches_query(query: &ExecutionPageQuery, record: &Record) -> bool {
-    let time = record.status_at();
+    let time = record.status_changed_at();
     record.agent == query.agent
         && query.owner.is_none_or(|owner| record.owner == owner)
         && query.context.as_ref().is_none_or(|context| record.context == *context)
@@ -385,5 +392,5 @@ fn matches_query(query: &ExecutionPageQuery, record: &Record) -> bool {
 
 /// Returns true if an event may follow the end.
 fn may_follow_end(event: &EventKind) -> bool {
-    matches!(event, EventKind::StateChanged(moved) if [moved.from, moved.to].contains(&State::Cleanup))
+    matches!(event, EventKind::StateChanged(change) if [change.from, change.to].contains(&State::Cleanup))
 }

@@ -78,23 +78,23 @@ impl ScheduleStore for MemoryScheduleStore {
     ) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
         self.enter(GatedCall::Schedule).await?;
         let mut rows = self.rows.lock().await;
-        let mut all = Vec::new();
+        let mut stored = Vec::new();
         for ScheduleAdvance { schedule, cursor, occurrences } in advances {
-            let mut fresh = Vec::new();
+            let mut new_occurrences = Vec::new();
             if let Some(row) = rows.schedules.get_mut(&schedule) {
                 row.cursor = cursor;
                 for occurrence in occurrences {
-                    let slot = (schedule.clone(), occurrence.planned);
+                    let key = (schedule.clone(), occurrence.planned);
                     if let std::collections::btree_map::Entry::Vacant(vacant) =
-                        rows.occurrences.entry(slot)
+                        rows.occurrences.entry(key)
                     {
-                        fresh.push(vacant.insert(occurrence).clone());
+                        new_occurrences.push(vacant.insert(occurrence).clone());
                     }
                 }
             }
-            all.push(fresh);
+            stored.push(new_occurrences);
         }
-        Ok(all)
+        Ok(stored)
     }
 
     async fn settle(&self, settled: Vec<SettledOccurrence>) -> Result<(), LedgerError> {
@@ -112,7 +112,7 @@ impl ScheduleStore for MemoryScheduleStore {
         Ok(())
     }
 
-    async fn end(
+    async fn record_end(
         &self,
         schedule: &ScheduleId,
         planned: DateTime<Utc>,
@@ -126,7 +126,7 @@ impl ScheduleStore for MemoryScheduleStore {
         Ok(())
     }
 
-    async fn open(&self) -> Result<Vec<Occurrence>, LedgerError> {
+    async fn open_occurrences(&self) -> Result<Vec<Occurrence>, LedgerError> {
         self.enter(GatedCall::Read).await?;
         let rows = self.rows.lock().await;
         Ok(rows.occurrences.values().filter(|row| row.is_open()).cloned().collect())
@@ -143,13 +143,13 @@ impl ScheduleStore for MemoryScheduleStore {
                 && query.since.is_none_or(|since| row.planned >= since)
                 && query.before.as_ref().is_none_or(|before| sort_key(row) < *before)
         };
-        let mut found: Vec<_> = rows.occurrences.values().filter(fits).cloned().collect();
-        found.sort_by_key(|row| std::cmp::Reverse(sort_key(row)));
-        found.truncate(query.limit as usize);
-        Ok(found)
+        let mut matching: Vec<_> = rows.occurrences.values().filter(fits).cloned().collect();
+        matching.sort_by_key(|row| std::cmp::Reverse(sort_key(row)));
+        matching.truncate(query.limit as usize);
+        Ok(matching)
     }
 
-    async fn tally(
+    async fn occurrences_since(
         &self,
         schedule: &ScheduleId,
         since: DateTime<Utc>,
@@ -160,7 +160,7 @@ impl ScheduleStore for MemoryScheduleStore {
         Ok(rows.occurrences.values().filter(fits).cloned().collect())
     }
 
-    async fn forget(&self, before: DateTime<Utc>, _: u32) -> Result<u64, LedgerError> {
+    async fn remove_occurrences(&self, before: DateTime<Utc>, _: u32) -> Result<u64, LedgerError> {
         self.enter(GatedCall::Schedule).await?;
         let mut rows = self.rows.lock().await;
         rows.occurrences.retain(|(_, planned), row| *planned >= before || row.is_open());
@@ -176,7 +176,7 @@ fn sort_key(row: &Occurrence) -> (DateTime<Utc>, ScheduleId) {
 pub(super) struct LiteralRenderer;
 
 impl ScheduleTemplateRenderer for LiteralRenderer {
-    fn input(&self, spec: &ScheduleSpec, _: DateTime<Utc>) -> Result<String, String> {
+    fn render(&self, spec: &ScheduleSpec, _: DateTime<Utc>) -> Result<String, String> {
         Ok(spec.input.clone())
     }
 }

@@ -21,7 +21,7 @@ pub fn cron_schedule(id: &str, cron: &str) -> ScheduleSpec {
         id: ScheduleId::new(id).expect("the id of a schedule"),
         name: id.to_owned(),
         agent: spec(DEFAULT_AGENT).id,
-        timetable: RecurrenceRule::new(cron, "UTC", true).expect("a timetable"),
+        recurrence: RecurrenceRule::new(cron, "UTC", true).expect("a timetable"),
         input: id.to_owned(),
         params: std::collections::BTreeMap::new(),
         missed: MissedPolicy::default(),
@@ -36,18 +36,18 @@ pub fn cron_schedule(id: &str, cron: &str) -> ScheduleSpec {
 impl TestTree {
     /// Sets the configured schedules from the next start on, owned by the caller of the environment.
     pub async fn configure(&mut self, specs: impl IntoIterator<Item = ScheduleSpec>) {
-        self.admit().await;
+        self.add_caller_token().await;
         let owner = caller().name;
-        let configured = |spec| ConfiguredSchedule { spec, owner: owner.clone() };
-        self.configured = specs.into_iter().map(configured).collect();
+        let to_configured = |spec| ConfiguredSchedule { spec, owner: owner.clone() };
+        self.configured = specs.into_iter().map(to_configured).collect();
     }
 
     /// Gives the caller of the environment a token.
     #[expect(clippy::missing_panics_doc, clippy::expect_used, reason = "a test fails by panicking")]
-    pub async fn admit(&self) {
+    pub async fn add_caller_token(&self) {
         let (name, scope) = (caller().name, caller().scope);
         let seed = TokenSeed { name, hash: [9; 32], scope, expires: None };
-        self.ledger.admit(caller().principal, seed).await;
+        self.ledger.add_token(caller().principal, seed).await;
         self.ledger.tokens().await.expect("tokens are read");
     }
 
@@ -56,8 +56,8 @@ impl TestTree {
     /// # Errors
     /// Returns the code of the rejection.
     pub async fn schedule(&self, spec: ScheduleSpec) -> Result<ScheduleView, Code> {
-        let put = self.api.schedules.put_schedule(&caller(), spec, true).await;
-        put.map_err(|failure| failure.code)
+        let result = self.api.schedules.put_schedule(&caller(), spec, true).await;
+        result.map_err(|failure| failure.code)
     }
 
     /// Returns the client handle, for operations without a helper.
@@ -81,10 +81,10 @@ impl TestTree {
 }
 
 fn describe_occurrence(occurrence: &Occurrence) -> String {
-    let Occurrence { planned, status, times, ending, .. } = occurrence;
+    let Occurrence { planned, status, time_count, ending, .. } = occurrence;
     let mut line = format!("{} {}", planned.format("%H:%M"), status.as_str());
-    if *times > 1 {
-        line += &format!(" x{times}");
+    if *time_count > 1 {
+        line += &format!(" x{time_count}");
     }
     if let Some(ending) = ending {
         line += &format!(" {}", ending.outcome);

@@ -8,7 +8,7 @@ use algonius_redact::Redactor;
 use super::clock::VirtualClock;
 use super::driver::ScriptedDriver;
 use super::fault_injection::CallGate;
-use super::host_metrics::{PRESSURE_LIMITS, SAMPLE_INTERVAL, ScriptedMeter};
+use super::host_metrics::{PRESSURE_LIMITS, SAMPLE_INTERVAL, ScriptedHostMetrics};
 use super::ledger::MemoryLedger;
 use super::schedule_store::{LiteralRenderer, MemoryScheduleStore};
 use super::sealer::ScriptedSealer;
@@ -45,7 +45,7 @@ pub(super) fn services(
         },
         clock: Arc::<VirtualClock>::clone(clock),
         redactor: RedactorHandle::fixed(Arc::clone(redactor)),
-        inputs: InputSealer::new(Arc::<ScriptedSealer>::clone(sealer), RETRY_WINDOW),
+        input_sealer: InputSealer::new(Arc::<ScriptedSealer>::clone(sealer), RETRY_WINDOW),
         keyring: Keyring::new([7; 32]),
         observer: Arc::new(NoopObserver),
         monitor: MonitorHandle::default(),
@@ -61,15 +61,15 @@ pub(super) fn services(
 pub(super) async fn start_tree(
     services: Services,
     (specs, driver): (&[AgentSpec], &Arc<ScriptedDriver>),
-    meter: Option<&Arc<ScriptedMeter>>,
+    host_metrics: Option<&Arc<ScriptedHostMetrics>>,
     scheduler_config: SchedulerConfig,
 ) -> SupervisionTree {
     let driver = || Arc::<ScriptedDriver>::clone(driver) as Arc<dyn Driver>;
     let definition =
         |spec: &AgentSpec| AgentDefinition { spec: Arc::new(spec.clone()), driver: driver() };
-    let readings = meter.map(|meter| {
-        let meter = Arc::<ScriptedMeter>::clone(meter);
-        ReadingSettings { host_metrics: meter, spec: PRESSURE_LIMITS, interval: SAMPLE_INTERVAL }
+    let readings = host_metrics.map(|host_metrics| {
+        let host_metrics = Arc::<ScriptedHostMetrics>::clone(host_metrics);
+        ReadingSettings { host_metrics, spec: PRESSURE_LIMITS, interval: SAMPLE_INTERVAL }
     });
     let definitions = specs.iter().map(definition).collect();
     let plan =
@@ -87,7 +87,7 @@ pub(super) fn scheduler_config(
         schedule_store: Arc::new(schedule_store.with_gate(Arc::clone(gate))),
         renderer: Arc::new(LiteralRenderer),
         configured: Some(configured.to_vec()),
-        history: Duration::from_secs(3650 * 86_400),
+        occurrence_retention: Duration::from_secs(3650 * 86_400),
         max_sleep: DEFAULT_MAX_SLEEP,
     }
 }

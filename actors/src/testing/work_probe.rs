@@ -13,11 +13,11 @@ use crate::model::id::{AgentId, ExecutionId};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkProbe {
     /// Attempts in the order of their start, as `text#attempt@second`.
-    pub started: Vec<String>,
+    pub starts: Vec<String>,
     /// Number of running attempts.
-    pub alive: usize,
+    pub alive_count: usize,
     /// Highest number of attempts that ran at one time.
-    pub max_alive: usize,
+    pub max_alive_count: usize,
     /// Number of held leases.
     pub leases: usize,
     /// All attempts that ever ran, in the order of their start.
@@ -42,17 +42,18 @@ pub struct WorkLifetime {
     /// Workspace that was claimed for it.
     pub workspace: Option<Workspace>,
     /// Position of its start among all starts and ends.
-    pub started: u64,
+    pub start_position: u64,
     /// Position of its end; `None` while it runs.
-    pub ended: Option<u64>,
+    pub end_position: Option<u64>,
 }
 
 impl WorkLifetime {
     /// Returns true if both ran at the same moment.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
-        let ends_before =
-            |first: &Self, second: &Self| first.ended.is_some_and(|ended| ended < second.started);
+        let ends_before = |first: &Self, second: &Self| {
+            first.end_position.is_some_and(|end| end < second.start_position)
+        };
         !ends_before(self, other) && !ends_before(other, self)
     }
 }
@@ -68,8 +69,8 @@ impl LiveWorkGuard {
     ) -> Self {
         let mut index = 0;
         probe.send_modify(|probe| {
-            probe.alive += 1;
-            probe.max_alive = probe.max_alive.max(probe.alive);
+            probe.alive_count += 1;
+            probe.max_alive_count = probe.max_alive_count.max(probe.alive_count);
             probe.changes += 1;
             index = probe.lifetimes.len();
             probe.lifetimes.push(WorkLifetime {
@@ -78,8 +79,8 @@ impl LiveWorkGuard {
                 attempt_id: *attempt_id,
                 is_resumed,
                 workspace: workspace.clone(),
-                started: probe.changes,
-                ended: None,
+                start_position: probe.changes,
+                end_position: None,
             });
         });
         Self(Arc::clone(probe), index)
@@ -89,11 +90,11 @@ impl LiveWorkGuard {
 impl Drop for LiveWorkGuard {
     fn drop(&mut self) {
         self.0.send_modify(|probe| {
-            probe.alive -= 1;
+            probe.alive_count -= 1;
             probe.changes += 1;
-            let ended = probe.changes;
+            let end_position = probe.changes;
             if let Some(lifetime) = probe.lifetimes.get_mut(self.1) {
-                lifetime.ended = Some(ended);
+                lifetime.end_position = Some(end_position);
             }
         });
     }

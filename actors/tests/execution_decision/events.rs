@@ -42,35 +42,45 @@ fn overspent() -> Failure {
 pub(crate) fn events() -> impl Strategy<Value = ExecutionEvent> {
     prop_oneof![
         Just(ExecutionEvent::Begin),
-        attempt_ids().prop_map(|at| ExecutionEvent::Claimed { at }),
-        (attempt_ids(), 0u64..70).prop_map(|(at, waited)| {
-            ExecutionEvent::Busy { at, waited: Duration::from_secs(waited) }
+        attempt_ids().prop_map(|attempt_id| ExecutionEvent::Claimed { attempt_id }),
+        (attempt_ids(), 0u64..70).prop_map(|(attempt_id, waited)| {
+            ExecutionEvent::Busy { attempt_id, waited: Duration::from_secs(waited) }
         }),
-        attempt_ids().prop_map(|at| ExecutionEvent::ClaimDue { at }),
-        attempt_ids().prop_map(|at| ExecutionEvent::ClaimFailed { at }),
+        attempt_ids().prop_map(|attempt_id| ExecutionEvent::ClaimDue { attempt_id }),
+        attempt_ids().prop_map(|attempt_id| ExecutionEvent::ClaimFailed { attempt_id }),
         Just(ExecutionEvent::Superseded),
-        attempt_ids().prop_map(|at| ExecutionEvent::Started { at }),
-        (attempt_ids(), results()).prop_map(|(at, result)| ExecutionEvent::Ended { at, result }),
-        (attempt_ids(), results(), 0u64..30_000).prop_map(|(at, result, retry_after)| {
+        attempt_ids().prop_map(|attempt_id| ExecutionEvent::Started { attempt_id }),
+        (attempt_ids(), results())
+            .prop_map(|(attempt_id, result)| ExecutionEvent::Ended { attempt_id, result }),
+        (attempt_ids(), results(), 0u64..30_000).prop_map(|(attempt_id, result, retry_after)| {
             let failure = result.err().unwrap_or_else(|| Failure::new(Code::Exit, "it failed"));
-            ExecutionEvent::Failed { at, failure, retry_after: Duration::from_secs(retry_after) }
+            ExecutionEvent::Failed {
+                attempt_id,
+                failure,
+                retry_after: Duration::from_secs(retry_after),
+            }
         }),
-        attempt_ids().prop_map(|at| ExecutionEvent::LimitExceeded { at, failure: overspent() }),
+        attempt_ids().prop_map(|attempt_id| ExecutionEvent::LimitExceeded {
+            attempt_id,
+            failure: overspent()
+        }),
         Just(ExecutionEvent::Denied { failure: overspent() }),
-        (attempt_ids(), sample::select(Interruption::ALL))
-            .prop_map(|(at, interruption)| ExecutionEvent::NeedsInput { at, interruption }),
+        (attempt_ids(), sample::select(Interruption::ALL)).prop_map(
+            |(attempt_id, interruption)| ExecutionEvent::NeedsInput { attempt_id, interruption }
+        ),
         Just(ExecutionEvent::Answered),
-        attempt_ids().prop_map(|at| ExecutionEvent::RunDeadlineNear { at }),
-        (attempt_ids(), 0u64..70).prop_map(|(at, quiet)| {
-            ExecutionEvent::Silent { at, quiet: Duration::from_secs(quiet) }
+        attempt_ids().prop_map(|attempt_id| ExecutionEvent::RunDeadlineNear { attempt_id }),
+        (attempt_ids(), 0u64..70).prop_map(|(attempt_id, quiet)| {
+            ExecutionEvent::Silent { attempt_id, silence: Duration::from_secs(quiet) }
         }),
-        (attempt_ids(), deadlines())
-            .prop_map(|(at, deadline)| ExecutionEvent::DeadlinePassed { at, deadline }),
-        attempt_ids().prop_map(|at| ExecutionEvent::RetryDue { at }),
+        (attempt_ids(), deadlines()).prop_map(|(attempt_id, deadline)| {
+            ExecutionEvent::DeadlinePassed { attempt_id, deadline }
+        }),
+        attempt_ids().prop_map(|attempt_id| ExecutionEvent::RetryDue { attempt_id }),
         Just(ExecutionEvent::QueueExpired),
         Just(ExecutionEvent::Cancel { reason: "called off".to_owned() }),
         Just(ExecutionEvent::Settled),
-        attempt_ids().prop_map(|at| ExecutionEvent::HeartbeatDue { at }),
-        attempt_ids().prop_map(|at| ExecutionEvent::Cleaned { at }),
+        attempt_ids().prop_map(|attempt_id| ExecutionEvent::HeartbeatDue { attempt_id }),
+        attempt_ids().prop_map(|attempt_id| ExecutionEvent::Cleaned { attempt_id }),
     ]
 }

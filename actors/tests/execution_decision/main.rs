@@ -39,22 +39,22 @@ fn policy(access: Access) -> ExecutionPolicy {
 /// The attempt an event speaks of.
 fn attempt_of(event: &ExecutionEvent) -> Option<AttemptId> {
     match event {
-        ExecutionEvent::Claimed { at }
-        | ExecutionEvent::Busy { at, .. }
-        | ExecutionEvent::ClaimDue { at }
-        | ExecutionEvent::ClaimFailed { at }
-        | ExecutionEvent::Started { at }
-        | ExecutionEvent::Resumed { at, .. }
-        | ExecutionEvent::Ended { at, .. }
-        | ExecutionEvent::Failed { at, .. }
-        | ExecutionEvent::LimitExceeded { at, .. }
-        | ExecutionEvent::NeedsInput { at, .. }
-        | ExecutionEvent::RunDeadlineNear { at }
-        | ExecutionEvent::Silent { at, .. }
-        | ExecutionEvent::HeartbeatDue { at }
-        | ExecutionEvent::DeadlinePassed { at, .. }
-        | ExecutionEvent::RetryDue { at }
-        | ExecutionEvent::Cleaned { at } => Some(*at),
+        ExecutionEvent::Claimed { attempt_id }
+        | ExecutionEvent::Busy { attempt_id, .. }
+        | ExecutionEvent::ClaimDue { attempt_id }
+        | ExecutionEvent::ClaimFailed { attempt_id }
+        | ExecutionEvent::Started { attempt_id }
+        | ExecutionEvent::Resumed { attempt_id, .. }
+        | ExecutionEvent::Ended { attempt_id, .. }
+        | ExecutionEvent::Failed { attempt_id, .. }
+        | ExecutionEvent::LimitExceeded { attempt_id, .. }
+        | ExecutionEvent::NeedsInput { attempt_id, .. }
+        | ExecutionEvent::RunDeadlineNear { attempt_id }
+        | ExecutionEvent::Silent { attempt_id, .. }
+        | ExecutionEvent::HeartbeatDue { attempt_id }
+        | ExecutionEvent::DeadlinePassed { attempt_id, .. }
+        | ExecutionEvent::RetryDue { attempt_id }
+        | ExecutionEvent::Cleaned { attempt_id } => Some(*attempt_id),
         ExecutionEvent::Begin
         | ExecutionEvent::Superseded
         | ExecutionEvent::Answered
@@ -86,8 +86,8 @@ struct ExecutionModel {
     phase: ExecutionPhase,
     policy: ExecutionPolicy,
     state: State,
-    claimed: Vec<AttemptId>,
-    settled: usize,
+    claims: Vec<AttemptId>,
+    settle_count: usize,
     /// Whether work may live: it was started and did not end, nor was it given up.
     is_alive: bool,
     is_superseded: bool,
@@ -99,8 +99,8 @@ impl ExecutionModel {
             phase: ExecutionPhase::Idle,
             policy: policy(access),
             state: State::Idle,
-            claimed: Vec::new(),
-            settled: 0,
+            claims: Vec::new(),
+            settle_count: 0,
             is_alive: false,
             is_superseded: false,
         }
@@ -113,7 +113,7 @@ impl ExecutionModel {
         self.track_work(&before, &event);
         if matches!(
             (&before, &event),
-            (ExecutionPhase::Claiming { attempt_id, .. }, ExecutionEvent::Claimed { at }) if attempt_id == at
+            (ExecutionPhase::Claiming { attempt_id, .. }, ExecutionEvent::Claimed { attempt_id: at }) if attempt_id == at
         ) {
             self.change_state(self.state, State::Starting);
         }
@@ -132,7 +132,7 @@ impl ExecutionModel {
         effects: &[ExecutionEffect],
     ) {
         let is_late = attempt_of(event).is_some_and(|at| attempt_in(before) != Some(at));
-        let is_over = self.settled > 0
+        let is_over = self.settle_count > 0
             && !matches!(event, ExecutionEvent::Settled | ExecutionEvent::Cleaned { .. });
         if is_late || is_over {
             assert_eq!(before, after, "changed by {event:?}");
@@ -164,7 +164,7 @@ impl ExecutionModel {
             ExecutionEffect::Resume { .. } => assert!(!self.is_alive, "resumed while it runs"),
             ExecutionEffect::Start { attempt_id } => {
                 assert_eq!(self.state, State::Starting);
-                assert_eq!(self.claimed.last(), Some(attempt_id), "what starts was claimed");
+                assert_eq!(self.claims.last(), Some(attempt_id), "what starts was claimed");
                 assert!(!self.is_alive, "two attempts at once");
                 self.is_alive = true;
             }
@@ -174,19 +174,20 @@ impl ExecutionModel {
                 assert!(!self.is_alive, "settled while the work lives");
                 assert_eq!(self.state, State::Cleanup, "settled with its moves");
                 assert_eq!(ending.outcome == Outcome::Completed, ending.failure.is_none());
-                self.settled += 1;
-                assert_eq!(self.settled, 1, "settled twice");
+                self.settle_count += 1;
+                assert_eq!(self.settle_count, 1, "settled twice");
             }
             ExecutionEffect::Clean { .. } => {
                 assert!(!self.is_alive, "cleaned while the work lives");
             }
             ExecutionEffect::Defer { wait, .. } => {
-                assert!(*wait <= self.policy.deferral.max, "deferred for too long");
-                self.policy.deferrals += 1; // The next actor of the execution counts the same.
-                assert!(self.policy.deferrals <= self.policy.deferral.times, "deferred too often");
+                let policy = &mut self.policy;
+                assert!(*wait <= policy.deferral.max_wait, "deferred for too long");
+                policy.deferrals += 1; // The next actor of the execution counts the same.
+                assert!(policy.deferrals <= policy.deferral.max_deferrals, "deferred too often");
             }
             ExecutionEffect::Finish => {
-                assert!(self.settled == 1 || self.is_superseded, "finishes without an end");
+                assert!(self.settle_count == 1 || self.is_superseded, "finishes without an end");
             }
             ExecutionEffect::Stop => assert!(self.is_alive, "stopped what does not live"),
             ExecutionEffect::CheckSilence { .. }
@@ -204,14 +205,14 @@ impl ExecutionModel {
 
     /// Attempts count 1, 2, 3 in each turn; a busy slot is asked for again as the same attempt.
     fn claim(&mut self, attempt_id: AttemptId) {
-        let expected = match self.claimed.last() {
+        let expected = match self.claims.last() {
             None => vec![AttemptId::FIRST],
             Some(last) => vec![*last, last.next_attempt(), last.next_turn()],
         };
-        assert!(expected.contains(&attempt_id), "{attempt_id:?} after {:?}", self.claimed);
+        assert!(expected.contains(&attempt_id), "{attempt_id:?} after {:?}", self.claims);
         let max = self.policy.retry.max + 1 + self.policy.deferrals;
         assert!(attempt_id.attempt <= max, "{} attempts", attempt_id.attempt);
-        self.claimed.push(attempt_id);
+        self.claims.push(attempt_id);
     }
 
     fn change_state(&mut self, from: State, to: State) {
@@ -228,30 +229,23 @@ fn answer(
     never_ends: bool,
 ) -> Vec<ExecutionEvent> {
     match effect {
-        ExecutionEffect::Claim { attempt_id, .. } => {
-            vec![ExecutionEvent::Claimed { at: attempt_id }]
-        }
-        ExecutionEffect::Start { attempt_id } | ExecutionEffect::Resume { attempt_id }
-            if never_ends =>
-        {
-            vec![ExecutionEvent::Started { at: attempt_id }]
-        }
+        ExecutionEffect::Claim { attempt_id, .. } => vec![ExecutionEvent::Claimed { attempt_id }],
         ExecutionEffect::Start { attempt_id } | ExecutionEffect::Resume { attempt_id } => {
-            let result = result.clone();
-            vec![
-                ExecutionEvent::Started { at: attempt_id },
-                ExecutionEvent::Ended { at: attempt_id, result },
-            ]
+            let mut events = vec![ExecutionEvent::Started { attempt_id }];
+            if !never_ends {
+                events.push(ExecutionEvent::Ended { attempt_id, result: result.clone() });
+            }
+            events
         }
-        ExecutionEffect::SendLater { with, .. } => vec![with],
-        ExecutionEffect::Defer { attempt_id, .. } => {
-            vec![ExecutionEvent::RetryDue { at: attempt_id }]
+        ExecutionEffect::SendLater { event, .. } => vec![event],
+        ExecutionEffect::Defer { attempt_id, .. } => vec![ExecutionEvent::RetryDue { attempt_id }],
+        ExecutionEffect::RetryClaim { attempt_id, .. } => {
+            vec![ExecutionEvent::ClaimDue { attempt_id }]
         }
-        ExecutionEffect::RetryClaim { at, .. } => vec![ExecutionEvent::ClaimDue { at }],
-        ExecutionEffect::CheckSilence { at, .. } => {
-            vec![ExecutionEvent::Silent { at, quiet: Duration::from_secs(60) }]
+        ExecutionEffect::CheckSilence { attempt_id, .. } => {
+            vec![ExecutionEvent::Silent { attempt_id, silence: Duration::from_secs(60) }]
         }
-        ExecutionEffect::Clean { attempt_id } => vec![ExecutionEvent::Cleaned { at: attempt_id }],
+        ExecutionEffect::Clean { attempt_id } => vec![ExecutionEvent::Cleaned { attempt_id }],
         ExecutionEffect::Settle { .. } => vec![ExecutionEvent::Settled],
         ExecutionEffect::Stop
         | ExecutionEffect::ReadUsage { .. }
@@ -287,15 +281,15 @@ proptest! {
         choices in proptest::collection::vec((0usize..8, events(), results()), 0..50),
     ) {
         let mut model = ExecutionModel::new(access);
-        let mut due = vec![ExecutionEvent::Begin];
+        let mut pending = vec![ExecutionEvent::Begin];
         for (choice, random_event, result) in choices {
-            let event = if choice == 0 || due.is_empty() {
+            let event = if choice == 0 || pending.is_empty() {
                 random_event
             } else {
-                due.remove(choice % due.len())
+                pending.remove(choice % pending.len())
             };
             for effect in model.apply(event) {
-                due.extend(answer(effect, &result, choice == 1));
+                pending.extend(answer(effect, &result, choice == 1));
             }
         }
     }
@@ -309,46 +303,47 @@ proptest! {
         cancel_after in proptest::option::of(0usize..30),
     ) {
         let mut model = ExecutionModel::new(access);
-        let mut due = std::collections::VecDeque::from([ExecutionEvent::Begin]);
+        let mut pending = std::collections::VecDeque::from([ExecutionEvent::Begin]);
         let mut attempt = 0;
         for round in 0..1000 {
             if Some(round) == cancel_after {
-                due.push_front(ExecutionEvent::Cancel { reason: "called off".to_owned() });
+                pending.push_front(ExecutionEvent::Cancel { reason: "called off".to_owned() });
             }
-            let Some(event) = due.pop_front() else {
+            let Some(event) = pending.pop_front() else {
                 break;
             };
             for effect in model.apply(event) {
                 let (result, never_ends) = script[attempt % script.len()].clone();
                 attempt += usize::from(matches!(effect, ExecutionEffect::Start { .. }));
-                due.extend(answer(effect, &result, never_ends));
+                pending.extend(answer(effect, &result, never_ends));
             }
         }
         prop_assert!(matches!(model.phase, ExecutionPhase::Done { outcome: Some(_) }), "{model:?}");
-        prop_assert_eq!((model.settled, model.state), (1, State::Idle));
+        prop_assert_eq!((model.settle_count, model.state), (1, State::Idle));
     }
 }
 
 /// The events up to an attempt that runs.
 fn running(attempts: u32) -> ExecutionModel {
     let mut model = ExecutionModel::new(Access::ReadOnly);
-    let mut due = vec![ExecutionEvent::Begin];
+    let mut pending = vec![ExecutionEvent::Begin];
     let failure = Failure::new(Code::TransientFailure, "it failed");
-    while let Some(event) = due.pop() {
+    while let Some(event) = pending.pop() {
         for effect in model.apply(event) {
             match effect {
                 ExecutionEffect::Start { attempt_id } if attempt_id.attempt == attempts => {
-                    model.apply(ExecutionEvent::Started { at: attempt_id });
+                    model.apply(ExecutionEvent::Started { attempt_id });
                     return model;
                 }
                 ExecutionEffect::SendLater {
-                    with: with @ ExecutionEvent::RetryDue { .. }, ..
+                    event: event @ ExecutionEvent::RetryDue { .. },
+                    ..
                 } => {
-                    due.push(with);
+                    pending.push(event);
                 }
                 ExecutionEffect::SendLater { .. } | ExecutionEffect::CheckSilence { .. } => {}
                 effect => {
-                    due.extend(answer(effect, &Err(failure.clone()), false).into_iter().rev());
+                    pending.extend(answer(effect, &Err(failure.clone()), false).into_iter().rev());
                 }
             }
         }
@@ -359,15 +354,16 @@ fn running(attempts: u32) -> ExecutionModel {
 #[test]
 fn a_stop_keeps_the_reason_for_which_it_was_requested() {
     let mut model = running(1);
-    model.apply(ExecutionEvent::DeadlinePassed { at: AttemptId::FIRST, deadline: Deadline::Run });
-    let effects = model.apply(ExecutionEvent::Ended { at: AttemptId::FIRST, result: Ok(()) });
-    let settled = effects.iter().find_map(|effect| match effect {
+    let attempt_id = AttemptId::FIRST;
+    model.apply(ExecutionEvent::DeadlinePassed { attempt_id, deadline: Deadline::Run });
+    let effects = model.apply(ExecutionEvent::Ended { attempt_id, result: Ok(()) });
+    let failure_code = effects.iter().find_map(|effect| match effect {
         ExecutionEffect::Settle { ending, .. } => {
             ending.failure.as_ref().map(|failure| failure.code)
         }
         _ => None,
     });
-    assert_eq!(settled, Some(Code::Timeout));
+    assert_eq!(failure_code, Some(Code::Timeout));
 }
 
 #[test]
@@ -375,7 +371,7 @@ fn an_answered_turn_begins_with_its_first_attempt() {
     for interruption in Interruption::ALL.iter().copied() {
         let mut model = running(2);
         let second = AttemptId::FIRST.next_attempt();
-        let effects = model.apply(ExecutionEvent::NeedsInput { at: second, interruption });
+        let effects = model.apply(ExecutionEvent::NeedsInput { attempt_id: second, interruption });
         assert_eq!(effects[0], ExecutionEffect::Interrupt { attempt_id: second, interruption });
         assert_eq!(model.state, State::Waiting);
         let effects = model.apply(ExecutionEvent::Answered);
@@ -388,10 +384,11 @@ fn an_answered_turn_begins_with_its_first_attempt() {
 fn retry_pauses_are_1_2_and_4_seconds() {
     let pauses = (1..=3).map(|attempt| {
         let mut model = running(attempt);
-        let at = AttemptId { turn: 1, attempt };
+        let attempt_id = AttemptId { turn: 1, attempt };
         let failure = Failure::new(Code::TransientFailure, "it failed");
-        model.apply(ExecutionEvent::Ended { at, result: Err(failure) });
-        model.apply(ExecutionEvent::Cleaned { at }).into_iter().find_map(|effect| match effect {
+        model.apply(ExecutionEvent::Ended { attempt_id, result: Err(failure) });
+        let effects = model.apply(ExecutionEvent::Cleaned { attempt_id });
+        effects.into_iter().find_map(|effect| match effect {
             ExecutionEffect::SendLater { after, .. } => Some(after.as_secs()),
             _ => None,
         })

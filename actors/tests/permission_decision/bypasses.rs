@@ -234,12 +234,12 @@ fn no_line_runs_more_than_a_narrow_rule_allows() {
 #[test]
 fn no_line_runs_more_than_a_wide_rule_allows() {
     for line in UNCOVERED_LINES {
-        let decided = decide(&allowing(&["*"]), &command(line));
-        assert_eq!(decided, PermissionVerdict::Ask, "{line:?}");
+        let actual = decide(&allowing(&["*"]), &command(line));
+        assert_eq!(actual, PermissionVerdict::Ask, "{line:?}");
     }
     for (pattern, line) in WIDE_PATTERN_CASES {
-        let decided = decide(&allowing(&[pattern]), &command(line));
-        assert_eq!(decided, PermissionVerdict::Ask, "{pattern:?} {line:?}");
+        let actual = decide(&allowing(&[pattern]), &command(line));
+        assert_eq!(actual, PermissionVerdict::Ask, "{pattern:?} {line:?}");
     }
 }
 

@@ -75,34 +75,34 @@ proptest! {
     fn a_verdict_names_the_rule_that_gave_it(
         policy in policies(), call in calls(), workspace in option::of(words())
     ) {
-        let (then, by) = verdict(&policy, &call, workspace.as_deref());
-        let named = if by == "default" {
+        let (actual, rule_name) = verdict(&policy, &call, workspace.as_deref());
+        let rule_verdict = if rule_name == "default" {
             Some(policy.default)
-        } else if let Some(name) = by.strip_prefix("tools.") {
+        } else if let Some(name) = rule_name.strip_prefix("tools.") {
             policy.tools.get(name).copied()
         } else {
-            let index = by.strip_prefix("rules[").and_then(|rest| rest.strip_suffix(']'));
+            let index = rule_name.strip_prefix("rules[").and_then(|rest| rest.strip_suffix(']'));
             let rule = index.and_then(|index| policy.rules.get(index.parse::<usize>().ok()?));
             rule.map(|rule| rule.then.unwrap_or(PermissionVerdict::Ask))
         };
-        prop_assert_eq!(named, Some(then), "{}", by);
+        prop_assert_eq!(rule_verdict, Some(actual), "{}", rule_name);
     }
 
     /// An earlier rule that does not decide has no effect on the verdict of later ones.
     #[test]
     fn the_first_fitting_rule_decides(policy in policies(), call in calls()) {
-        let (then, by) = verdict(&policy, &call, Some("/srv/ws"));
-        let alone = |rule: &PermissionRule| {
+        let (actual, rule_name) = verdict(&policy, &call, Some("/srv/ws"));
+        let verdict_of_rule = |rule: &PermissionRule| {
             let policy = PermissionPolicy { rules: vec![rule.clone()], ..Default::default() };
             verdict(&policy, &call, Some("/srv/ws"))
         };
-        let fitting = policy.rules.iter().position(|rule| alone(rule).1 == "rules[0]");
+        let fitting = policy.rules.iter().position(|rule| verdict_of_rule(rule).1 == "rules[0]");
         match fitting {
             Some(index) => {
-                prop_assert_eq!(by, format!("rules[{index}]"));
-                prop_assert_eq!(then, alone(&policy.rules[index]).0);
+                prop_assert_eq!(rule_name, format!("rules[{index}]"));
+                prop_assert_eq!(actual, verdict_of_rule(&policy.rules[index]).0);
             }
-            None => prop_assert!(!by.starts_with("rules")),
+            None => prop_assert!(!rule_name.starts_with("rules")),
         }
     }
 

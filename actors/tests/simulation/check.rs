@@ -50,7 +50,7 @@ fn check_answer(plan: &Plan, request_key: (usize, u64), answer: &CallerResult) {
         CallerResult::Ended(_) => true,
         CallerResult::Broken(..) => false,
         CallerResult::Refused(Code::QueueFull) => {
-            plan.agents[request_key.0].spec.limits.capacity.waiting < 40
+            plan.agents[request_key.0].spec.limits.capacity.max_waiting < 40
         }
         CallerResult::Refused(Code::MessageReused) => texts.len() > 1,
         CallerResult::Refused(Code::LedgerUnavailable) => has_faults,
@@ -63,9 +63,10 @@ fn check_answer(plan: &Plan, request_key: (usize, u64), answer: &CallerResult) {
 
 /// A message is one execution, whoever asks again.
 fn check_dedup(result: &SimulationResult) {
-    let mut known = BTreeMap::new();
+    let mut execution_ids = BTreeMap::new();
     for ExecutionHistory { record, .. } in result.records.values() {
-        let earlier = known.insert((record.agent.clone(), record.message.0.clone()), record.id);
+        let earlier =
+            execution_ids.insert((record.agent.clone(), record.message.0.clone()), record.id);
         assert_eq!(earlier, None, "{:?} of {} was run twice", record.message, record.agent);
     }
     let mut executions = BTreeMap::new();
@@ -78,23 +79,23 @@ fn check_dedup(result: &SimulationResult) {
 }
 
 fn transitions(events: &[Event]) -> Vec<&StateChange> {
-    let moves = events.iter().map(|event| match &event.data {
-        EventKind::StateChanged(moved) => Some(moved),
+    let changes = events.iter().map(|event| match &event.data {
+        EventKind::StateChanged(change) => Some(change),
         _ => None,
     });
-    moves.flatten().collect()
+    changes.flatten().collect()
 }
 
 /// One outcome, which is the last state before the clean-up, and events without gaps.
 fn check_end(record: &Record, events: &[Event]) {
     let numbers: Vec<_> = events.iter().map(|event| event.number).collect();
     assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>(), "{}", record.id);
-    let moves = transitions(events);
-    let ends = moves.iter().filter(|moved| moved.to == State::Cleanup);
-    let ends: Vec<_> = ends.map(|moved| moved.from).collect();
+    let changes = transitions(events);
+    let ends = changes.iter().filter(|change| change.to == State::Cleanup);
+    let ends: Vec<_> = ends.map(|change| change.from).collect();
     let outcome = record.outcome.map(Outcome::state);
     assert_eq!(ends, outcome.into_iter().collect::<Vec<_>>(), "{}: one end", record.id);
-    assert_eq!(ends.len(), 1, "{} has no outcome: {moves:?}", record.id);
+    assert_eq!(ends.len(), 1, "{} has no outcome: {changes:?}", record.id);
     let is_completed = record.outcome == Some(Outcome::Completed);
     assert_eq!(is_completed, record.failure.is_none(), "{}: {:?}", record.id, record.failure);
 }
@@ -107,22 +108,22 @@ fn check_attempts(spec: &AgentSpec, record: &Record, events: &[Event]) {
     for event in events {
         match &event.data {
             EventKind::AttemptFailed(failed) => failure = Some(failed.category()),
-            EventKind::Deferred(deferred) => deferrals.push(*deferred),
-            EventKind::StateChanged(moved) if moved.to == State::Running => has_run = true,
-            EventKind::StateChanged(moved) if moved.to == State::Starting => {
+            EventKind::Deferred(deferral) => deferrals.push(*deferral),
+            EventKind::StateChanged(change) if change.to == State::Running => has_run = true,
+            EventKind::StateChanged(change) if change.to == State::Starting => {
                 let is_writer = spec.access == Access::ReadWrite && !spec.retry.after_start;
                 if !attempts.is_empty() {
                     assert_eq!(failure, Some(Category::Transient), "{}", record.id);
                     assert!(!(is_writer && has_run), "{} had its input already", record.id);
-                    let until = deferrals.last().map(|deferred| deferred.until);
+                    let until = deferrals.last().map(|deferral| deferral.until);
                     assert!(
-                        until.is_none_or(|until| until <= moved.at),
+                        until.is_none_or(|until| until <= change.at),
                         "{} went on before {until:?}",
                         record.id
                     );
                 }
                 (failure, has_run) = (None, false);
-                attempts.push(moved.attempt_id);
+                attempts.push(change.attempt_id);
             }
             _ => {}
         }
@@ -132,9 +133,9 @@ fn check_attempts(spec: &AgentSpec, record: &Record, events: &[Event]) {
     assert_eq!(attempts, expected, "{}", record.id);
     let max_attempts = 1 + spec.retry.max as usize + deferrals.len();
     assert!(attempts.len() <= max_attempts, "{}: {attempts:?}", record.id);
-    let times: Vec<_> = deferrals.iter().map(|deferred| deferred.times).collect();
+    let times: Vec<_> = deferrals.iter().map(|deferral| deferral.times).collect();
     assert_eq!(times, (1..).take(deferrals.len()).collect::<Vec<_>>(), "{}", record.id);
-    assert!(times.len() <= spec.quota.deferral.times as usize, "{}: {times:?}", record.id);
+    assert!(times.len() <= spec.quota.deferral.max_deferrals as usize, "{}: {times:?}", record.id);
 }
 
 /// Nothing lives that was not claimed, nothing is begun twice, and what succeeded did succeed.
@@ -142,8 +143,8 @@ fn check_lifetimes(plan: &Plan, result: &SimulationResult, history: &ExecutionHi
     let ExecutionHistory { record, events, .. } = history;
     let claimed: BTreeSet<_> = transitions(events)
         .into_iter()
-        .filter(|moved| moved.to == State::Starting)
-        .map(|moved| moved.attempt_id.attempt)
+        .filter(|change| change.to == State::Starting)
+        .map(|change| change.attempt_id.attempt)
         .collect();
     let lifetimes = || result.lifetimes.iter().filter(|lifetime| lifetime.execution == record.id);
     let mut started = BTreeSet::new();
@@ -192,7 +193,7 @@ fn check_coalesced(
 
 /// Where one runs at a time, who came first begins first.
 fn check_order(spec: &AgentSpec, lifetimes: &[WorkLifetime]) {
-    if spec.limits.capacity.running.is_none_or(|limit| limit.get() > 1)
+    if spec.limits.capacity.max_running.is_none_or(|limit| limit.get() > 1)
         || spec.dedup_window.is_some()
     {
         return;
@@ -206,12 +207,13 @@ fn check_order(spec: &AgentSpec, lifetimes: &[WorkLifetime]) {
 }
 
 fn check_slots(spec: &AgentSpec, lifetimes: &[WorkLifetime]) {
-    let Some(limit) = spec.limits.capacity.running else { return };
-    let own: Vec<_> = lifetimes.iter().filter(|lifetime| lifetime.agent == spec.id).collect();
-    for lifetime in &own {
-        let alive_at_start = own
-            .iter()
-            .filter(|other| other.started <= lifetime.started && other.overlaps(lifetime));
+    let Some(limit) = spec.limits.capacity.max_running else { return };
+    let agent_lifetimes: Vec<_> =
+        lifetimes.iter().filter(|lifetime| lifetime.agent == spec.id).collect();
+    for lifetime in &agent_lifetimes {
+        let alive_at_start = agent_lifetimes.iter().filter(|other| {
+            other.start_position <= lifetime.start_position && other.overlaps(lifetime)
+        });
         assert!(
             alive_at_start.count() <= limit.get() as usize,
             "too many of {} live: {lifetime:?}",
@@ -226,8 +228,8 @@ fn check_workspaces(lifetimes: &[WorkLifetime]) {
     let writers: Vec<_> = writers.collect();
     for (index, (one, workspace)) in writers.iter().enumerate() {
         for (other, other_workspace) in &writers[index + 1..] {
-            let clash = workspace.overlaps(other_workspace) && one.overlaps(other);
-            assert!(!clash, "two work in one folder: {one:?} and {other:?}");
+            let is_conflict = workspace.overlaps(other_workspace) && one.overlaps(other);
+            assert!(!is_conflict, "two work in one folder: {one:?} and {other:?}");
         }
     }
 }

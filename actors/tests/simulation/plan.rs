@@ -87,7 +87,7 @@ impl Plan {
             fault: random.pick(&[0, 0, 10, 20]),
             restart: random.pick(&[0, 0, 3, 10]),
             crash: random.pick(&[0, 0, 5, 15]),
-            messages: random.pick(&[5, 40, 1000]),
+            message_count: random.pick(&[5, 40, 1000]),
         };
         let steps = 1 + random.below(40);
         let steps =
@@ -113,7 +113,7 @@ struct StepOdds {
     fault: u64,
     restart: u64,
     crash: u64,
-    messages: u64,
+    message_count: u64,
 }
 
 fn simulated_agent(number: u64, random: &mut SeededRandom) -> SimulatedAgent {
@@ -122,9 +122,10 @@ fn simulated_agent(number: u64, random: &mut SeededRandom) -> SimulatedAgent {
     if random.is_hit(50) {
         spec.access = Access::ReadWrite;
     } else {
-        spec.limits.capacity.running = random.pick(&[NonZeroU32::new(1), NonZeroU32::new(3), None]);
+        spec.limits.capacity.max_running =
+            random.pick(&[NonZeroU32::new(1), NonZeroU32::new(3), None]);
     }
-    spec.limits.capacity.waiting = random.pick(&[0, 1, 3, 10, 100]);
+    spec.limits.capacity.max_waiting = random.pick(&[0, 1, 3, 10, 100]);
     spec.limits.capacity.queue_timeout = Duration::from_secs(random.pick(&[5, 30, 1800]));
     spec.limits.deadlines.start = Duration::from_secs(random.pick(&[2, 30]));
     spec.limits.deadlines.run = Duration::from_secs(random.pick(&[3, 20, 300]));
@@ -144,14 +145,14 @@ fn quota_spec(random: &mut SeededRandom) -> QuotaSpec {
     let (max, first_wait) = (seconds(random, &[0, 30, 600]), seconds(random, &[0, 10]));
     QuotaSpec {
         deferral: DeferralPolicy {
-            max,
+            max_wait: max,
             first_wait,
-            times: u32::try_from(random.below(4)).unwrap(),
+            max_deferrals: u32::try_from(random.below(4)).unwrap(),
         },
         credential: random
             .pick(&[QuotaCredential::Own, QuotaCredential::Named("shared".to_owned())]),
-        breaker: random.is_hit(80),
-        refused: seconds(random, &[10, 1800]),
+        has_breaker: random.is_hit(80),
+        refused_pause: seconds(random, &[10, 1800]),
     }
 }
 
@@ -213,7 +214,7 @@ impl AttemptPlan {
 fn simulation_step(
     random: &mut SeededRandom,
     odds: &StepOdds,
-    agents: u64,
+    agent_count: u64,
 ) -> (u64, SimulationStep) {
     let pause = if random.is_hit(40) { 0 } else { random.below(odds.pause) };
     let happens = |random: &mut SeededRandom, percent| random.is_hit(percent);
@@ -230,8 +231,8 @@ fn simulation_step(
     } else if happens(random, odds.cancel) {
         SimulationStep::Cancel(random.below(40))
     } else {
-        let agent = usize::try_from(random.below(agents)).unwrap();
-        let message = random.below(odds.messages);
+        let agent = usize::try_from(random.below(agent_count)).unwrap();
+        let message = random.below(odds.message_count);
         // The same message says the same but for a few.
         let text = if random.is_hit(95) { message % 8 } else { random.below(8) };
         SimulationStep::Submit { agent, message, text: usize::try_from(text).unwrap() }

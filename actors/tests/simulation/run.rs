@@ -91,8 +91,8 @@ fn join_finished<T: 'static>(callers: &mut JoinSet<T>) -> Vec<T> {
 async fn apply_step(tree: &TestTree, step: &SimulationStep) {
     match step {
         SimulationStep::Cancel(number) => {
-            let all = tree.ledger.executions(ExecutionFilter::default()).await.unwrap();
-            let selected = all.iter().rev().nth(usize::try_from(*number).unwrap());
+            let records = tree.ledger.executions(ExecutionFilter::default()).await.unwrap();
+            let selected = records.iter().rev().nth(usize::try_from(*number).unwrap());
             if let Some(record) = selected {
                 _ = tree.cancel(record.id).await; // It may have ended.
             }
@@ -108,7 +108,7 @@ async fn apply_step(tree: &TestTree, step: &SimulationStep) {
 /// Lets some of what lives be held.
 fn hold_some(tree: &TestTree, random: &mut SeededRandom, percent: u64) {
     for lifetime in tree.driver.probe().lifetimes {
-        if lifetime.ended.is_none() && random.is_hit(percent) {
+        if lifetime.end_position.is_none() && random.is_hit(percent) {
             tree.driver.hold(lifetime.execution);
         }
     }
@@ -142,7 +142,11 @@ async fn finish(tree: TestTree, answers: Vec<((usize, u64), CallerResult)>) -> S
     // Paused time, in which what has ended is cleaned.
     tokio::time::sleep(Duration::from_secs(60)).await;
     let probe = tree.driver.probe();
-    assert_eq!((probe.alive, probe.leases), (0, 0), "work is alive and leases are held at the end");
+    assert_eq!(
+        (probe.alive_count, probe.leases),
+        (0, 0),
+        "work is alive and leases are held at the end"
+    );
     let mut records = BTreeMap::new();
     for record in tree.ledger.executions(ExecutionFilter::default()).await.unwrap() {
         let history = read_history(&tree, record).await;

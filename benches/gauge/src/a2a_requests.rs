@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::client::BenchResponse;
 use crate::load::LoadRequest;
 use crate::service::Service;
-use crate::spawn::text;
+use crate::spawn::plain_text;
 
 /// Placeholder of a request's number, with the same length.
 pub const NUMBER_PLACEHOLDER: &str = "0000000000000000";
@@ -17,53 +17,54 @@ pub const VERSION_1_0_HEADER: &str = "a2a-version: 1.0\r\n";
 
 /// Returns a function that builds the same request each time, except for its [`NUMBER_PLACEHOLDER`].
 #[must_use]
-pub fn numbered_request(request: &str) -> Box<dyn Fn(u64) -> Vec<u8>> {
+pub fn request_builder(request: &str) -> Box<dyn Fn(u64) -> Vec<u8>> {
     let (before, after) = request.split_once(NUMBER_PLACEHOLDER).unwrap_or((request, ""));
     let (before, after) = (before.to_owned().into_bytes(), after.to_owned().into_bytes());
-    let is_marked = request.contains(NUMBER_PLACEHOLDER);
+    let has_placeholder = request.contains(NUMBER_PLACEHOLDER);
     Box::new(move |number| {
-        let number = if is_marked { format!("{number:016x}") } else { String::new() };
+        let number = if has_placeholder { format!("{number:016x}") } else { String::new() };
         [&before, number.as_bytes(), &after].concat()
     })
 }
 
 /// Returns the parameters of a message of 0.3 with a text of this many bytes.
 #[must_use]
-pub fn message(bytes: usize) -> Value {
-    let parts = json!([{"kind": "text", "text": text(bytes)}]);
+pub fn message_params(bytes: usize) -> Value {
+    let parts = json!([{"kind": "text", "text": plain_text(bytes)}]);
     json!({"message": {"kind": "message", "role": "user", "messageId": NUMBER_PLACEHOLDER, "parts": parts}})
 }
 
 /// Returns the parameters of a message of 1.0 with a text of this many bytes.
 #[must_use]
-pub fn message_of_1_0(bytes: usize) -> Value {
-    let parts = json!([{"text": text(bytes)}]);
+pub fn message_params_of_1_0(bytes: usize) -> Value {
+    let parts = json!([{"text": plain_text(bytes)}]);
     json!({"message": {"messageId": NUMBER_PLACEHOLDER, "role": "ROLE_USER", "parts": parts}})
 }
 
 impl Service {
     /// Returns one call of 0.3 over JSON-RPC, as a request.
     #[must_use]
-    pub fn call(&self, agent: &str, method: &str, params: &Value) -> String {
+    pub fn json_rpc_request(&self, agent: &str, method: &str, params: &Value) -> String {
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         self.request(&format!("POST /agents/{agent}/v1"), "", &call.to_string())
     }
 
     /// Returns requests that send a message over JSON-RPC, and wait for the answer.
     #[must_use]
-    pub fn rpc(&self, agent: &str, bytes: usize) -> Rc<LoadRequest> {
-        let request = numbered_request(&self.call(agent, "message/send", &message(bytes)));
-        Rc::new(LoadRequest { request, is_good: Box::new(is_completed) })
+    pub fn json_rpc_load(&self, agent: &str, bytes: usize) -> Rc<LoadRequest> {
+        let build =
+            request_builder(&self.json_rpc_request(agent, "message/send", &message_params(bytes)));
+        Rc::new(LoadRequest { build, is_good: Box::new(is_completed) })
     }
 
     /// Returns requests that send a message over HTTP+JSON, in 1.0.
     #[must_use]
     pub fn rest(&self, agent: &str, bytes: usize) -> Rc<LoadRequest> {
-        let body = message_of_1_0(bytes).to_string();
-        let line = format!("POST /agents/{agent}/v1/message:send");
-        let request = numbered_request(&self.request(&line, VERSION_1_0_HEADER, &body));
-        let is_good = |answer: &BenchResponse<'_>| answer.holds("\"TASK_STATE_COMPLETED\"");
-        Rc::new(LoadRequest { request, is_good: Box::new(is_good) })
+        let body = message_params_of_1_0(bytes).to_string();
+        let request_line = format!("POST /agents/{agent}/v1/message:send");
+        let build = request_builder(&self.request(&request_line, VERSION_1_0_HEADER, &body));
+        let is_good = |answer: &BenchResponse<'_>| answer.is_ok_with("\"TASK_STATE_COMPLETED\"");
+        Rc::new(LoadRequest { build, is_good: Box::new(is_good) })
     }
 }
 
@@ -72,7 +73,7 @@ impl Service {
 pub fn repeated_request(request: &str, bytes: usize) -> Rc<LoadRequest> {
     let is_good =
         move |answer: &BenchResponse<'_>| answer.status == 200 && answer.body.len() >= bytes;
-    Rc::new(LoadRequest { request: numbered_request(request), is_good: Box::new(is_good) })
+    Rc::new(LoadRequest { build: request_builder(request), is_good: Box::new(is_good) })
 }
 
 /// Returns a request with a body and optional further headers, to a server without authentication.
@@ -88,5 +89,5 @@ pub fn post_request(path: &str, headers: &str, body: &str) -> String {
 /// Returns true if the answer is a finished task of 0.3.
 #[must_use]
 pub fn is_completed(answer: &BenchResponse<'_>) -> bool {
-    answer.holds("\"state\":\"completed\"")
+    answer.is_ok_with("\"state\":\"completed\"")
 }

@@ -13,49 +13,49 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
-use crate::spawn::text;
+use crate::spawn::plain_text;
 use crate::spawn_limit::find_program;
 
 /// Answers `POST /<bytes>` with JSON of this many bytes, built anew for each request.
 pub(crate) fn serve_json() {
-    let answer = async |Path(bytes): Path<usize>, body: axum::body::Bytes| {
+    let handler = async |Path(bytes): Path<usize>, body: axum::body::Bytes| {
         let request: Value = serde_json::from_slice(&body).unwrap_or_default();
         let id = request.get("id").cloned().unwrap_or_default();
-        let frame = json!({"id": id, "text": ""}).to_string().len();
+        let frame_bytes = json!({"id": id, "text": ""}).to_string().len();
         // A line end takes two bytes in JSON.
-        let text = text(bytes.saturating_sub(frame)).replace('\n', " ");
-        json_of(&json!({"id": id, "text": text}))
+        let text = plain_text(bytes.saturating_sub(frame_bytes)).replace('\n', " ");
+        json_response(&json!({"id": id, "text": text}))
     };
-    serve(Router::new().route("/{bytes}", post(answer)));
+    serve(Router::new().route("/{bytes}", post(handler)));
 }
 
 /// Answers `POST /?file` with the output of `cat` for the file, as JSON: neither examined nor stored.
 pub(crate) fn serve_cat_output() {
     let cat = find_program("cat");
-    let answer = async move |uri: axum::http::Uri| {
+    let handler = async move |uri: axum::http::Uri| {
         let mut command = Command::new(cat);
         command.arg(uri.query().unwrap_or_default());
         command.stdin(Stdio::null()).stderr(Stdio::piped());
         let output = command.output().await.expect("what it said");
         assert!(output.status.success());
         let text = String::from_utf8_lossy(&output.stdout);
-        json_of(&json!({"jsonrpc": "2.0", "id": 1, "result": {"text": text}}))
+        json_response(&json!({"jsonrpc": "2.0", "id": 1, "result": {"text": text}}))
     };
-    serve(Router::new().route("/", post(answer)));
+    serve(Router::new().route("/", post(handler)));
 }
 
-fn json_of(value: &Value) -> Response {
+fn json_response(value: &Value) -> Response {
     ([(CONTENT_TYPE, "application/json")], Body::from(value.to_string())).into_response()
 }
 
-fn serve(paths: Router) {
+fn serve(router: Router) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         println!("{}", listener.local_addr().expect("an address"));
-        let listener = listener.tap_io(|line| {
-            _ = line.set_nodelay(true); // The connection may be gone.
+        let listener = listener.tap_io(|connection| {
+            _ = connection.set_nodelay(true); // The connection may be gone.
         });
-        axum::serve(listener, paths).await.expect("a server");
+        axum::serve(listener, router).await.expect("a server");
     });
 }

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 pub struct KeepAliveClient {
     stream: TcpStream,
     /// Bytes read of the present answer, and possibly of the next.
-    read: Vec<u8>,
+    read_buffer: Vec<u8>,
     body: Vec<u8>,
 }
 
@@ -37,7 +37,7 @@ pub struct BenchResponse<'a> {
 impl BenchResponse<'_> {
     /// Returns true if the status is 200 and the body contains this text.
     #[must_use]
-    pub fn holds(&self, expected: &str) -> bool {
+    pub fn is_ok_with(&self, expected: &str) -> bool {
         self.status == 200
             && std::str::from_utf8(self.body).is_ok_and(|text| text.contains(expected))
     }
@@ -48,24 +48,24 @@ impl KeepAliveClient {
     ///
     /// # Panics
     /// Panics if no server listens.
-    pub async fn to(address: SocketAddr) -> Self {
+    pub async fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("a connection");
         stream.set_nodelay(true).expect("no delay");
-        Self { stream, read: Vec::with_capacity(8192), body: Vec::new() }
+        Self { stream, read_buffer: Vec::with_capacity(8192), body: Vec::new() }
     }
 
     /// Sends a request and reads its whole answer, whose status is [`NO_RESPONSE`] if the connection has ended.
-    pub async fn ask(&mut self, request: &[u8]) -> BenchResponse<'_> {
-        self.follow(request, |_| {}).await
+    pub async fn request(&mut self, request: &[u8]) -> BenchResponse<'_> {
+        self.request_streaming(request, |_| {}).await
     }
 
-    /// Sends a request like [`Self::ask`]; `on_piece` is called with each piece of the body as it arrives.
-    pub async fn follow(
+    /// Sends a request like [`Self::request`]; `on_piece` is called with each piece of the body as it arrives.
+    pub async fn request_streaming(
         &mut self,
         request: &[u8],
         mut on_piece: impl FnMut(&[u8]),
     ) -> BenchResponse<'_> {
-        match self.receive(request, &mut on_piece).await {
+        match self.exchange(request, &mut on_piece).await {
             Ok(status) => BenchResponse { status, body: &self.body },
             Err(error) => {
                 self.body = error.to_string().into_bytes();
@@ -74,15 +74,15 @@ impl KeepAliveClient {
         }
     }
 
-    async fn receive(
+    async fn exchange(
         &mut self,
         request: &[u8],
         on_piece: &mut impl FnMut(&[u8]),
     ) -> io::Result<u16> {
         self.stream.write_all(request).await?;
         self.body.clear();
-        let (status, length) = self.read_head().await?;
-        match length {
+        let (status, framing) = self.read_head().await?;
+        match framing {
             BodyFraming::ContentLength(bytes) => self.read_sized_body(bytes, on_piece).await?,
             BodyFraming::Chunked => while self.read_chunk(on_piece).await? {},
         }
@@ -91,17 +91,19 @@ impl KeepAliveClient {
 
     async fn read_head(&mut self) -> io::Result<(u16, BodyFraming)> {
         let end = loop {
-            if let Some(at) = self.read.windows(4).position(|four| four == b"\r\n\r\n") {
+            if let Some(at) = self.read_buffer.windows(4).position(|window| window == b"\r\n\r\n") {
                 break at + 4;
             }
             self.fill_buffer().await?;
         };
-        let head = std::str::from_utf8(self.read.get(..end).unwrap_or_default()).expect("a head");
+        let head =
+            std::str::from_utf8(self.read_buffer.get(..end).unwrap_or_default()).expect("a head");
         let status = head.split(' ').nth(1).and_then(|text| text.parse().ok()).expect("a status");
-        let length = head.lines().find_map(length);
-        let length = length.map(|text| BodyFraming::ContentLength(text.parse().expect("a length")));
-        self.read.drain(..end);
-        Ok((status, length.unwrap_or(BodyFraming::Chunked)))
+        let content_length = head.lines().find_map(content_length);
+        let framing =
+            content_length.map(|text| BodyFraming::ContentLength(text.parse().expect("a length")));
+        self.read_buffer.drain(..end);
+        Ok((status, framing.unwrap_or(BodyFraming::Chunked)))
     }
 
     async fn read_sized_body(
@@ -109,37 +111,42 @@ impl KeepAliveClient {
         bytes: usize,
         on_piece: &mut impl FnMut(&[u8]),
     ) -> io::Result<()> {
-        self.read.reserve(bytes.saturating_sub(self.read.len()));
-        while self.read.len() < bytes {
+        self.read_buffer.reserve(bytes.saturating_sub(self.read_buffer.len()));
+        while self.read_buffer.len() < bytes {
             self.fill_buffer().await?;
         }
-        on_piece(&self.read);
-        std::mem::swap(&mut self.read, &mut self.body); // No bytes follow without a further request.
-        self.read.clear();
+        on_piece(&self.read_buffer);
+        std::mem::swap(&mut self.read_buffer, &mut self.body); // No bytes follow without a further request.
+        self.read_buffer.clear();
         Ok(())
     }
 
     /// Reads one chunk; returns false for the last one.
     async fn read_chunk(&mut self, on_piece: &mut impl FnMut(&[u8])) -> io::Result<bool> {
         loop {
-            if let Some(data) = chunk(&self.read) {
-                let (is_last, end) = (data.is_empty(), data.end + 2);
-                self.take(data, end, on_piece);
+            if let Some(data_range) = first_chunk(&self.read_buffer) {
+                let (is_last, end) = (data_range.is_empty(), data_range.end + 2);
+                self.consume_chunk(data_range, end, on_piece);
                 return Ok(!is_last);
             }
             self.fill_buffer().await?;
         }
     }
 
-    fn take(&mut self, data: Range<usize>, end: usize, on_piece: &mut impl FnMut(&[u8])) {
-        let data = self.read.get(data).unwrap_or_default();
+    fn consume_chunk(
+        &mut self,
+        data_range: Range<usize>,
+        end: usize,
+        on_piece: &mut impl FnMut(&[u8]),
+    ) {
+        let data = self.read_buffer.get(data_range).unwrap_or_default();
         on_piece(data);
         self.body.extend_from_slice(data);
-        self.read.drain(..end);
+        self.read_buffer.drain(..end);
     }
 
     async fn fill_buffer(&mut self) -> io::Result<()> {
-        match self.stream.read_buf(&mut self.read).await? {
+        match self.stream.read_buf(&mut self.read_buffer).await? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(()),
         }
@@ -147,18 +154,18 @@ impl KeepAliveClient {
 }
 
 /// Returns the length in this line of a head, in any case of its name.
-fn length(line: &str) -> Option<&str> {
+fn content_length(line: &str) -> Option<&str> {
     let (name, value) = line.split_once(':')?;
     name.eq_ignore_ascii_case("content-length").then_some(value.trim())
 }
 
 /// Returns the range of the first chunk's data, once all of it has arrived.
-fn chunk(read: &[u8]) -> Option<Range<usize>> {
-    let line = read.windows(2).position(|two| two == b"\r\n")?;
-    let size = std::str::from_utf8(read.get(..line)?).ok()?;
+fn first_chunk(buffer: &[u8]) -> Option<Range<usize>> {
+    let line_end = buffer.windows(2).position(|window| window == b"\r\n")?;
+    let size = std::str::from_utf8(buffer.get(..line_end)?).ok()?;
     let size = usize::from_str_radix(size, 16).expect("the size of a chunk");
-    let data = line + 2..line + 2 + size;
-    (read.len() >= data.end + 2).then_some(data)
+    let data = line_end + 2..line_end + 2 + size;
+    (buffer.len() >= data.end + 2).then_some(data)
 }
 
 #[cfg(test)]
@@ -167,7 +174,7 @@ mod tests {
 
     async fn send_and_read(answer: &'static [u8]) -> (u16, Vec<u8>, usize) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut client = KeepAliveClient::to(listener.local_addr().unwrap()).await;
+        let mut client = KeepAliveClient::connect(listener.local_addr().unwrap()).await;
         let (mut stream, _) = listener.accept().await.unwrap();
         let reply = async {
             for piece in answer.chunks(7) {
@@ -177,11 +184,11 @@ mod tests {
         };
         let mut pieces = 0;
         let exchange = async {
-            let answer = client.follow(b"?", |_| pieces += 1).await;
+            let answer = client.request_streaming(b"?", |_| pieces += 1).await;
             (answer.status, answer.body.to_vec())
         };
         let ((status, body), ()) = tokio::join!(exchange, reply);
-        assert!(client.read.is_empty());
+        assert!(client.read_buffer.is_empty());
         (status, body, pieces)
     }
 

@@ -18,7 +18,7 @@ const CONNECTION_BATCH: usize = 500;
 /// Repeated request, and the check of its answer.
 pub struct LoadRequest {
     /// Function that returns the bytes of the request with this number; no two are equal.
-    pub request: Box<dyn Fn(u64) -> Vec<u8>>,
+    pub build: Box<dyn Fn(u64) -> Vec<u8>>,
     /// Function that returns true for a good answer.
     pub is_good: Box<dyn Fn(&BenchResponse<'_>) -> bool>,
 }
@@ -34,30 +34,30 @@ pub enum StopCondition {
 
 struct LoadState {
     load_request: Rc<LoadRequest>,
-    until: StopCondition,
+    stop_condition: StopCondition,
     begin: Instant,
     started_count: Cell<usize>,
     times: RefCell<Vec<u64>>,
     failures: RefCell<Vec<String>>,
-    failed: Notify,
+    failure_notify: Notify,
 }
 
 impl LoadState {
-    fn new(load_request: &Rc<LoadRequest>, until: StopCondition) -> Rc<Self> {
+    fn new(load_request: &Rc<LoadRequest>, stop_condition: StopCondition) -> Rc<Self> {
         Rc::new(Self {
             load_request: Rc::clone(load_request),
-            until,
+            stop_condition,
             begin: Instant::now(),
             started_count: Cell::new(0),
             times: RefCell::default(),
             failures: RefCell::default(),
-            failed: Notify::new(),
+            failure_notify: Notify::new(),
         })
     }
 
     fn may_continue(&self) -> bool {
         let started_count = self.started_count.replace(self.started_count.get() + 1);
-        match self.until {
+        match self.stop_condition {
             StopCondition::Elapsed(duration) => self.begin.elapsed() < duration,
             StopCondition::Completed(count) => started_count < count,
         }
@@ -65,16 +65,16 @@ impl LoadState {
 
     async fn send_requests(&self, client: &mut KeepAliveClient) {
         while self.may_continue() {
-            let request = (self.load_request.request)(unique_number());
+            let request = (self.load_request.build)(unique_number());
             let started = Instant::now();
-            let answer = client.ask(&request).await;
+            let answer = client.request(&request).await;
             let elapsed = nanoseconds(started.elapsed());
             if (self.load_request.is_good)(&answer) {
                 self.times.borrow_mut().push(elapsed);
             } else {
                 let body = String::from_utf8_lossy(answer.body);
                 self.failures.borrow_mut().push(format!("{}: {body:.300}", answer.status));
-                self.failed.notify_one();
+                self.failure_notify.notify_one();
                 if answer.status == NO_RESPONSE {
                     return;
                 }
@@ -93,18 +93,18 @@ impl LoadState {
 ///
 /// # Panics
 /// Panics if an answer is not good.
-pub async fn run(
+pub async fn run_load(
     address: SocketAddr,
     load_request: &Rc<LoadRequest>,
     in_flight: usize,
-    until: StopCondition,
+    stop_condition: StopCondition,
 ) -> RunTimes {
     let clients = connect_all(address, in_flight).await;
-    let shared = LoadState::new(load_request, until);
-    run_clients(clients, &shared).await;
-    let lasted = shared.begin.elapsed();
-    assert!(shared.failures.borrow().is_empty(), "{address}: {}", shared.failure_summary());
-    RunTimes::of(shared.times.take(), lasted)
+    let state = LoadState::new(load_request, stop_condition);
+    run_clients(clients, &state).await;
+    let elapsed = state.begin.elapsed();
+    assert!(state.failures.borrow().is_empty(), "{address}: {}", state.failure_summary());
+    RunTimes::of(state.times.take(), elapsed)
 }
 
 /// Runs a load whose answers may be bad, and returns their number.
@@ -114,66 +114,67 @@ pub async fn burst(
     count: usize,
 ) -> (RunTimes, usize) {
     let clients = connect_all(address, count).await;
-    let shared = LoadState::new(load_request, StopCondition::Completed(count));
-    run_clients(clients, &shared).await;
-    let lasted = shared.begin.elapsed();
-    (RunTimes::of(shared.times.take(), lasted), shared.failures.take().len())
+    let state = LoadState::new(load_request, StopCondition::Completed(count));
+    run_clients(clients, &state).await;
+    let elapsed = state.begin.elapsed();
+    (RunTimes::of(state.times.take(), elapsed), state.failures.take().len())
 }
 
 /// Keeps this many requests in flight, and counts the answers in a window that starts when all are in flight. The
-/// requests are added gradually; `settled` returns after nearly all of them have arrived. Requests in flight at the end
-/// are abandoned.
+/// requests are added gradually; `wait_until_settled` returns after nearly all of them have arrived. Requests in flight
+/// at the end are abandoned.
 ///
 /// # Errors
 /// The first bad answer, or the message that the load does not settle.
-pub async fn window(
+pub async fn run_window(
     (address, load_request): (SocketAddr, &Rc<LoadRequest>),
     in_flight: usize,
-    settled: impl AsyncFn(usize) -> Result<(), String>,
+    wait_until_settled: impl AsyncFn(usize) -> Result<(), String>,
     duration: Duration,
 ) -> Result<RunTimes, String> {
-    let (all, shared) =
+    let (tasks, state) =
         (LocalSet::new(), LoadState::new(load_request, StopCondition::Elapsed(Duration::MAX)));
-    let measured = async {
-        let mut present = 0;
-        while present < in_flight {
-            let more = CONNECTION_BATCH.min(in_flight - present);
-            spawn(connect_all(address, more).await, &shared, &all);
-            present += more;
-            settled(present).await?;
+    let measurement = async {
+        let mut connection_count = 0;
+        while connection_count < in_flight {
+            let added_count = CONNECTION_BATCH.min(in_flight - connection_count);
+            spawn_clients(connect_all(address, added_count).await, &state, &tasks);
+            connection_count += added_count;
+            wait_until_settled(connection_count).await?;
         }
-        shared.times.take();
+        state.times.take();
         let begin = Instant::now();
         tokio::time::sleep(duration).await; // The window of the measurement.
-        Ok(RunTimes::of(shared.times.take(), begin.elapsed()))
+        Ok(RunTimes::of(state.times.take(), begin.elapsed()))
     };
-    all.run_until(async {
-        tokio::select! {
-            run = measured => run,
-            () = shared.failed.notified() => Err(shared.failure_summary()),
-        }
-    })
-    .await
+    tasks
+        .run_until(async {
+            tokio::select! {
+                run = measurement => run,
+                () = state.failure_notify.notified() => Err(state.failure_summary()),
+            }
+        })
+        .await
 }
 
 async fn connect_all(address: SocketAddr, count: usize) -> Vec<KeepAliveClient> {
     let mut clients = Vec::with_capacity(count);
     for _ in 0..count {
-        clients.push(KeepAliveClient::to(address).await);
+        clients.push(KeepAliveClient::connect(address).await);
     }
     clients
 }
 
-fn run_clients(clients: Vec<KeepAliveClient>, shared: &Rc<LoadState>) -> LocalSet {
-    let all = LocalSet::new();
-    spawn(clients, shared, &all);
-    all
+fn run_clients(clients: Vec<KeepAliveClient>, state: &Rc<LoadState>) -> LocalSet {
+    let tasks = LocalSet::new();
+    spawn_clients(clients, state, &tasks);
+    tasks
 }
 
-fn spawn(clients: Vec<KeepAliveClient>, shared: &Rc<LoadState>, all: &LocalSet) {
+fn spawn_clients(clients: Vec<KeepAliveClient>, state: &Rc<LoadState>, tasks: &LocalSet) {
     for mut client in clients {
-        let shared = Rc::clone(shared);
-        all.spawn_local(async move { shared.send_requests(&mut client).await });
+        let state = Rc::clone(state);
+        tasks.spawn_local(async move { state.send_requests(&mut client).await });
     }
 }
 

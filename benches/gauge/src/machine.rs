@@ -3,21 +3,21 @@
 use std::fs;
 
 use crate::load::wall_clock_nanoseconds;
-use crate::spawn_limit::cores;
+use crate::spawn_limit::core_count;
 use chrono::DateTime;
 
 /// Returns the machine in one sentence: numbers of other machines differ.
 #[must_use]
 pub fn description() -> String {
-    let day =
+    let date =
         DateTime::from_timestamp_nanos(i64::try_from(wall_clock_nanoseconds()).unwrap_or_default());
     let memory = system_value("/proc/meminfo", "MemTotal");
     let memory: f64 = memory.trim_end_matches(" kB").parse().unwrap_or_default();
     format!(
         "Measured on {}: {}, {} cores, {:.0} GB of memory, Linux {}.\n",
-        day.format("%Y-%m-%d"),
+        date.format("%Y-%m-%d"),
         system_value("/proc/cpuinfo", "model name"),
-        cores(),
+        core_count(),
         memory / 1e6,
         fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
     )

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Returns the folder of the documentation.
 #[must_use]
-pub fn folder() -> PathBuf {
+pub fn docs_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
@@ -13,8 +13,8 @@ pub fn folder() -> PathBuf {
 ///
 /// # Panics
 /// Panics if the page lacks a mark, or cannot be written.
-pub fn write(texts: &[(&str, String)]) {
-    let file = folder().join("performance.md");
+pub fn write_sections(texts: &[(&str, String)]) {
+    let file = docs_folder().join("performance.md");
     let page = fs::read_to_string(&file).expect("the page");
     let page = texts.iter().fold(page, |page, (name, text)| replace_section(&page, name, text));
     fs::write(&file, page).expect("the page");
@@ -22,17 +22,17 @@ pub fn write(texts: &[(&str, String)]) {
 
 /// Returns the page with another text between the two marks of this name.
 fn replace_section(page: &str, name: &str, text: &str) -> String {
-    let [open, close] = [format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->")];
-    let (before, rest) = page.split_once(&open).expect("a mark");
-    let (_, after) = rest.split_once(&close).expect("the mark of its end");
-    format!("{before}{open}\n{}\n\n{close}{after}", text.trim_end())
+    let [open_mark, close_mark] = [format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->")];
+    let (before, rest) = page.split_once(&open_mark).expect("a mark");
+    let (_, after) = rest.split_once(&close_mark).expect("the mark of its end");
+    format!("{before}{open_mark}\n{}\n\n{close_mark}{after}", text.trim_end())
 }
 
 /// Formats a number with its significant digits.
 #[must_use]
-pub fn number_of(value: f64) -> String {
-    let size = value.abs();
-    let text = match size {
+pub fn format_number(value: f64) -> String {
+    let magnitude = value.abs();
+    let text = match magnitude {
         1000.0.. => return format!("{value:.0}"),
         100.0.. => format!("{value:.1}"),
         1.0.. => format!("{value:.2}"),
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn numbers_are_printed_in_their_shortest_form() {
-        let texts = [0.2195, 1.0, 12.345, 345.67, 12_345.6, 0.0].map(number_of);
+        let texts = [0.2195, 1.0, 12.345, 345.67, 12_345.6, 0.0].map(format_number);
         assert_eq!(texts, ["0.22", "1", "12.35", "345.7", "12346", "0"]);
     }
 }

@@ -9,8 +9,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 /// # Panics
 /// Panics if there is no such process.
 #[must_use]
-pub fn cpu_time_ms(process: u32) -> f64 {
-    let line = fs::read_to_string(format!("/proc/{process}/stat")).expect("a process");
+pub fn cpu_time_ms(pid: u32) -> f64 {
+    let line = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
     let (_, rest) = line.rsplit_once(") ").expect("a state");
     let ticks = rest.split(' ').skip(11).take(2);
     ticks.map(|ticks| ticks.parse::<f64>().expect("a number")).sum::<f64>() * 10.0
@@ -21,10 +21,10 @@ pub fn cpu_time_ms(process: u32) -> f64 {
 /// # Panics
 /// Panics if there is no such process.
 #[must_use]
-pub fn thread_cpu_time_ms(process: u32) -> f64 {
+pub fn thread_cpu_time_ms(pid: u32) -> f64 {
     let cpu_time =
         |content: String| content.split(' ').next().and_then(|text| text.parse::<f64>().ok());
-    of_threads(process, "schedstat", cpu_time) / 1e6
+    sum_over_threads(pid, "schedstat", cpu_time) / 1e6
 }
 
 /// Returns the number of context switches of a process's threads, which equals their wakeups.
@@ -32,18 +32,18 @@ pub fn thread_cpu_time_ms(process: u32) -> f64 {
 /// # Panics
 /// Panics if there is no such process.
 #[must_use]
-pub fn context_switches(process: u32) -> f64 {
+pub fn context_switches(pid: u32) -> f64 {
     let count = |line: &str| {
         let (name, count) = line.split_once(':')?;
         name.ends_with("_ctxt_switches").then(|| count.trim().parse::<f64>().ok())?
     };
-    of_threads(process, "status", |content| Some(content.lines().filter_map(count).sum()))
+    sum_over_threads(pid, "status", |content| Some(content.lines().filter_map(count).sum()))
 }
 
-fn of_threads(process: u32, file: &str, number: impl Fn(String) -> Option<f64>) -> f64 {
-    let threads = fs::read_dir(format!("/proc/{process}/task")).expect("a process").flatten();
+fn sum_over_threads(pid: u32, file: &str, parse: impl Fn(String) -> Option<f64>) -> f64 {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("a process").flatten();
     let contents = threads.filter_map(|thread| fs::read_to_string(thread.path().join(file)).ok());
-    contents.map(|content| number(content).expect("a number")).sum()
+    contents.map(|content| parse(content).expect("a number")).sum()
 }
 
 /// Returns the proportional set size of a process in bytes.
@@ -51,42 +51,42 @@ fn of_threads(process: u32, file: &str, number: impl Fn(String) -> Option<f64>) 
 /// # Panics
 /// Panics if there is no such process of this user.
 #[must_use]
-pub fn proportional_bytes(process: u32) -> f64 {
-    let content = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).expect("its memory");
+pub fn proportional_bytes(pid: u32) -> f64 {
+    let content = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("its memory");
     let line = content.lines().find_map(|line| line.strip_prefix("Pss:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
 }
 
 /// Returns the resident bytes of a process.
 #[must_use]
-pub fn resident(process: u32) -> f64 {
-    memory(process, "VmRSS:")
+pub fn resident_bytes(pid: u32) -> f64 {
+    status_bytes(pid, "VmRSS:")
 }
 
 /// Returns the peak of resident bytes since the start, or since [`reset_peak`].
 #[must_use]
-pub fn peak_resident_bytes(process: u32) -> f64 {
-    memory(process, "VmHWM:")
+pub fn peak_resident_bytes(pid: u32) -> f64 {
+    status_bytes(pid, "VmHWM:")
 }
 
 /// Resets the peak to the present resident bytes.
 ///
 /// # Panics
 /// Panics if the process belongs to another user.
-pub fn reset_peak(process: u32) {
-    fs::write(format!("/proc/{process}/clear_refs"), "5").expect("a process of ours");
+pub fn reset_peak(pid: u32) {
+    fs::write(format!("/proc/{pid}/clear_refs"), "5").expect("a process of ours");
 }
 
-fn memory(process: u32, name: &str) -> f64 {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
+fn status_bytes(pid: u32, name: &str) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
     let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("its memory");
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
 }
 
 /// Returns the child of a process with this name.
 #[must_use]
-pub fn find_child(process: u32, name: &str) -> Option<u32> {
-    let threads = fs::read_dir(format!("/proc/{process}/task")).ok()?.flatten();
+pub fn find_child(pid: u32, name: &str) -> Option<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
     let lists =
         threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     let children: Vec<u32> = lists

@@ -80,7 +80,7 @@ impl BenchReport {
     }
 
     /// Adds a row, and prints it at once.
-    pub fn row(&mut self, row: ResultRow) {
+    pub fn add_row(&mut self, row: ResultRow) {
         let ResultRow { number, description, value, unit, goal, behind } = &row;
         println!(
             "{number:>2}  {description:<58} {value:>9.3} {unit:<6} {:<8} {behind}",
@@ -90,7 +90,7 @@ impl BenchReport {
     }
 
     /// Adds a curve.
-    pub fn curve(&mut self, curve: Curve) {
+    pub fn add_curve(&mut self, curve: Curve) {
         self.curves.push(curve);
     }
 
@@ -99,7 +99,7 @@ impl BenchReport {
     /// # Panics
     /// Panics if the file cannot be written: the results would be lost.
     pub fn store(&self) {
-        let folder = folder();
+        let folder = report_folder();
         fs::create_dir_all(&folder).expect("a folder for what was measured");
         let text = serde_json::to_string_pretty(self).expect("JSON");
         fs::write(folder.join(format!("{}.json", self.bench)), text).expect("a file");
@@ -120,6 +120,6 @@ impl BenchReport {
 
 /// Returns the folder of the reports.
 #[must_use]
-pub fn folder() -> PathBuf {
+pub fn report_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/bench")
 }

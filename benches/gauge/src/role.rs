@@ -17,14 +17,14 @@ const ROLE_ARGUMENT: &str = "--play";
 /// Panics if the role cannot be run.
 #[must_use]
 pub fn run_requested_role() -> bool {
-    let mut words = std::env::args().skip(1);
-    if words.next().as_deref() != Some(ROLE_ARGUMENT) {
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() != Some(ROLE_ARGUMENT) {
         return false;
     }
-    let part = words.next().unwrap_or_default();
-    let words: Vec<_> = words.collect();
-    match part.as_str() {
-        "spawner" => spawner(&words),
+    let role = arguments.next().unwrap_or_default();
+    let arguments: Vec<_> = arguments.collect();
+    match role.as_str() {
+        "spawner" => run_spawner(&arguments),
         "answers" => baseline_server::serve_json(),
         "outputs" => baseline_server::serve_cat_output(),
         other => unreachable!("no part `{other}`"),
@@ -41,17 +41,17 @@ pub fn is_quick() -> bool {
 /// Returns true if this part of a bench is selected: all are, unless some are named.
 #[must_use]
 pub fn is_selected(part: &str) -> bool {
-    let mut named = named();
-    named.next().is_none_or(|first| first == part || named.any(|word| word == part))
+    let mut selected = selected_parts();
+    selected.next().is_none_or(|first| first == part || selected.any(|word| word == part))
 }
 
 /// Returns true if all parts of a bench are selected, so that its results are stored.
 #[must_use]
 pub fn is_complete_run() -> bool {
-    named().next().is_none()
+    selected_parts().next().is_none()
 }
 
-fn named() -> impl Iterator<Item = String> {
+fn selected_parts() -> impl Iterator<Item = String> {
     std::env::args().skip(1).filter(|word| !word.starts_with("--"))
 }
 
@@ -60,18 +60,20 @@ fn named() -> impl Iterator<Item = String> {
 /// # Panics
 /// Panics if the system does not report the path of this binary.
 #[must_use]
-pub fn command(part: &str) -> Command {
+pub fn role_command(role: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
-    command.args([ROLE_ARGUMENT, part]);
+    command.args([ROLE_ARGUMENT, role]);
     command
 }
 
-fn spawner(words: &[String]) {
-    let (Some([duration, bytes]), Some(words)) = (words.first_chunk(), words.get(2..)) else {
+fn run_spawner(arguments: &[String]) {
+    let (Some([duration, bytes]), Some(command_line)) =
+        (arguments.first_chunk(), arguments.get(2..))
+    else {
         unreachable!("a spawner is told how long, how much and what")
     };
     let duration = Duration::from_millis(duration.parse().expect("milliseconds"));
-    let program = SpawnTarget::new(words, bytes.parse().expect("bytes"));
+    let program = SpawnTarget::new(command_line, bytes.parse().expect("bytes"));
     let run = program.run_repeatedly(duration);
     println!("{}", serde_json::to_string(&run).expect("JSON"));
 }
@@ -89,8 +91,8 @@ impl ServerProcess {
     /// # Panics
     /// Panics if it does not start.
     #[must_use]
-    pub fn start(part: &str) -> Self {
-        let mut command = command(part);
+    pub fn start(role: &str) -> Self {
+        let mut command = role_command(role);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("a server");
         let mut line = String::new();
         let stdout = child.stdout.as_mut().expect("its output");

@@ -26,21 +26,26 @@ impl Rounds {
     }
 
     /// Adds the run of this round.
-    pub fn take(&mut self, kind: &str, run: RunTimes) {
+    pub fn add(&mut self, kind: &str, run: RunTimes) {
         self.runs.entry(kind.to_owned()).or_default().push(run);
     }
 
     /// Returns the median over the rounds of a number of one kind.
     #[must_use]
-    pub fn of(&self, kind: &str, number: impl Fn(&RunTimes) -> f64) -> f64 {
-        median(self.runs_of(kind).iter().map(number))
+    pub fn median_of(&self, kind: &str, measure: impl Fn(&RunTimes) -> f64) -> f64 {
+        median(self.runs_of(kind).iter().map(measure))
     }
 
     /// Returns the median of the ratios of two kinds, each ratio within one round.
     #[must_use]
-    pub fn ratio(&self, above: &str, below: &str, number: impl Fn(&RunTimes) -> f64) -> f64 {
-        let pairs = self.runs_of(above).iter().zip(self.runs_of(below));
-        median(pairs.map(|(above, below)| number(above) / number(below)))
+    pub fn ratio(
+        &self,
+        numerator_kind: &str,
+        denominator_kind: &str,
+        measure: impl Fn(&RunTimes) -> f64,
+    ) -> f64 {
+        let pairs = self.runs_of(numerator_kind).iter().zip(self.runs_of(denominator_kind));
+        median(pairs.map(|(numerator, denominator)| measure(numerator) / measure(denominator)))
     }
 
     /// Returns all runs of one kind as one.
@@ -65,11 +70,11 @@ mod tests {
         // The machine is busy in the second round and idle in the third: both kinds are affected.
         for (own, limit) in [(90, 100), (16, 20), (600, 1000)] {
             let run = |count| RunTimes::of(vec![1; count], Duration::from_secs(1));
-            rounds.take("own", run(own));
-            rounds.take("L", run(limit));
+            rounds.add("own", run(own));
+            rounds.add("L", run(limit));
         }
         assert_eq!(rounds.ratio("own", "L", RunTimes::rate), 0.8);
-        assert_eq!(rounds.of("own", RunTimes::rate), 90.0);
+        assert_eq!(rounds.median_of("own", RunTimes::rate), 90.0);
         assert_eq!(rounds.merged("own").times.len(), 706);
     }
 }

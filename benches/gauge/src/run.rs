@@ -16,9 +16,9 @@ pub struct RunTimes {
 impl RunTimes {
     /// Returns a run with this total duration.
     #[must_use]
-    pub fn of(mut times: Vec<u64>, lasted: Duration) -> Self {
+    pub fn of(mut times: Vec<u64>, duration: Duration) -> Self {
         times.sort_unstable();
-        Self { times, lasted: nanoseconds(lasted) }
+        Self { times, lasted: nanoseconds(duration) }
     }
 
     /// Returns the operations per second.
@@ -38,7 +38,7 @@ impl RunTimes {
     /// # Panics
     /// Panics if there were no operations: there is no number to print.
     #[must_use]
-    pub fn at(&self, thousandths: usize) -> f64 {
+    pub fn quantile_ms(&self, thousandths: usize) -> f64 {
         let last = self.times.len().saturating_sub(1);
         let index = (self.times.len() * thousandths / 1000).min(last);
         *self.times.get(index).expect("something was done") as f64 / 1e6
@@ -54,7 +54,7 @@ impl RunTimes {
     /// Returns the usual percentiles as text.
     #[must_use]
     pub fn summary(&self) -> String {
-        let (p50, p95, p99) = (self.at(500), self.at(950), self.at(990));
+        let (p50, p95, p99) = (self.quantile_ms(500), self.quantile_ms(950), self.quantile_ms(990));
         format!("p50 {p50:.2} ms, p95 {p95:.2} ms, p99 {p99:.2} ms")
     }
 }
@@ -73,11 +73,11 @@ pub fn nanoseconds(time: Duration) -> u64 {
 pub fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
     let mut numbers: Vec<_> = numbers.into_iter().collect();
     numbers.sort_unstable_by(f64::total_cmp);
-    let half = numbers.len() / 2;
-    let above = *numbers.get(half).expect("something was measured");
-    match (numbers.len() % 2, half.checked_sub(1).and_then(|below| numbers.get(below))) {
-        (0, Some(below)) => f64::midpoint(*below, above),
-        _ => above,
+    let middle = numbers.len() / 2;
+    let upper = *numbers.get(middle).expect("something was measured");
+    match (numbers.len() % 2, middle.checked_sub(1).and_then(|index| numbers.get(index))) {
+        (0, Some(lower)) => f64::midpoint(*lower, upper),
+        _ => upper,
     }
 }
 
@@ -89,9 +89,12 @@ mod tests {
     fn a_run_reports_its_rate_and_percentiles() {
         let times = (1..=100).rev().map(|ms| ms * 1_000_000).collect();
         let run = RunTimes::of(times, Duration::from_secs(4));
-        assert_eq!((run.rate(), run.at(0), run.at(500), run.at(990)), (25.0, 1.0, 51.0, 100.0));
-        let both = RunTimes::joined(&[run.clone(), run], 4_000_000_000);
-        assert_eq!((both.rate(), both.at(500)), (50.0, 51.0));
+        assert_eq!(
+            (run.rate(), run.quantile_ms(0), run.quantile_ms(500), run.quantile_ms(990)),
+            (25.0, 1.0, 51.0, 100.0)
+        );
+        let joined = RunTimes::joined(&[run.clone(), run], 4_000_000_000);
+        assert_eq!((joined.rate(), joined.quantile_ms(500)), (50.0, 51.0));
     }
 
     #[test]

@@ -25,13 +25,13 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Service {
     home: TempDir,
     /// Folder of its `XDG_RUNTIME_DIR`, which exists as long as the service.
-    _run: TempDir,
+    _runtime_folder: TempDir,
     child: Child,
     /// Listen address.
     pub address: SocketAddr,
     /// Operator's token.
     pub token: String,
-    warden: u32,
+    warden_pid: u32,
 }
 
 impl Service {
@@ -40,30 +40,38 @@ impl Service {
     ///
     /// # Panics
     /// Panics with the output of the service if it does not start.
-    pub async fn start(program: &str, server: &str, rest: &str) -> Self {
+    pub async fn start(program: &str, server_config: &str, other_config: &str) -> Self {
         let text = format!(
             "[pressure]\nenabled = false\n[server]\nlisten = \"127.0.0.1:0\"\nwatch = false\n\
-             {server}\n{rest}"
+             {server_config}\n{other_config}"
         );
-        Self::on(program, &text).await
+        Self::start_with_config(program, &text).await
     }
 
     /// Starts this binary with exactly this configuration, in a folder of its own, which replaces `HERE` in the text.
     ///
     /// # Panics
     /// Panics with the output of the service if it does not start.
-    pub async fn on(program: &str, text: &str) -> Self {
+    pub async fn start_with_config(program: &str, text: &str) -> Self {
         let home = tempfile::tempdir().expect("a home");
         let config = home.path().join("bench.toml");
         let text = text.replace("HERE", &home.path().display().to_string());
         fs::write(&config, text).expect("a configuration");
-        let run = runtime_folder();
-        let mut child =
-            command(program, (home.path(), run.path()), &config).spawn().expect("the program");
+        let runtime_folder = create_runtime_folder();
+        let mut child = serve_command(program, (home.path(), runtime_folder.path()), &config)
+            .spawn()
+            .expect("the program");
         let address = wait_for_address(home.path(), &mut child).await;
         let token = fs::read_to_string(home.path().join("state/algonius/token")).expect("a token");
-        let warden = process::find_child(child.id(), "algonius-warden").expect("a warden");
-        Self { home, _run: run, child, address, token: token.trim().to_owned(), warden }
+        let warden_pid = process::find_child(child.id(), "algonius-warden").expect("a warden");
+        Self {
+            home,
+            _runtime_folder: runtime_folder,
+            child,
+            address,
+            token: token.trim().to_owned(),
+            warden_pid,
+        }
     }
 
     /// Returns the folder of the service.
@@ -74,34 +82,34 @@ impl Service {
 
     /// Returns the processes of the service and its process holder.
     #[must_use]
-    pub fn processes(&self) -> [u32; 2] {
-        [self.child.id(), self.warden]
+    pub fn pids(&self) -> [u32; 2] {
+        [self.child.id(), self.warden_pid]
     }
 
     /// Returns the sum of both for one of [`process`]'s measures.
     #[must_use]
-    pub fn sum(&self, measure: fn(u32) -> f64) -> f64 {
-        self.processes().map(measure).iter().sum()
+    pub fn sum_over_processes(&self, measure: fn(u32) -> f64) -> f64 {
+        self.pids().map(measure).iter().sum()
     }
 
     /// Returns the queue length of an agent, after the agent is idle or this many seconds have passed.
     ///
     /// # Panics
     /// Panics if the service does not answer.
-    pub async fn queued(&self, agent: &str, seconds: u32) -> u64 {
-        let line = format!("POST /api/v1/agents/{agent}/wait?seconds={seconds}");
-        let mut client = KeepAliveClient::to(self.address).await;
-        let answer = client.ask(self.request(&line, "", "").as_bytes()).await;
-        let idleness: Value = serde_json::from_slice(answer.body).expect("JSON");
-        idleness.get("queued").and_then(Value::as_u64).expect("how many wait")
+    pub async fn queue_length(&self, agent: &str, seconds: u32) -> u64 {
+        let request_line = format!("POST /api/v1/agents/{agent}/wait?seconds={seconds}");
+        let mut client = KeepAliveClient::connect(self.address).await;
+        let answer = client.request(self.request(&request_line, "", "").as_bytes()).await;
+        let idle_status: Value = serde_json::from_slice(answer.body).expect("JSON");
+        idle_status.get("queued").and_then(Value::as_u64).expect("how many wait")
     }
 
     /// Returns a request with the operator's token, such as `POST /status`, with further headers.
     #[must_use]
-    pub fn request(&self, line: &str, headers: &str, body: &str) -> String {
+    pub fn request(&self, request_line: &str, headers: &str, body: &str) -> String {
         let (address, length, token) = (self.address, body.len(), &self.token);
         format!(
-            "{line} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n{headers}\
+            "{request_line} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n{headers}\
              content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         )
     }
@@ -109,27 +117,27 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        let process = i32::try_from(self.child.id()).map(Pid::from_raw);
-        _ = process.map(|process| kill(process, Signal::SIGTERM)); // The process may have ended.
+        let pid = i32::try_from(self.child.id()).map(Pid::from_raw);
+        _ = pid.map(|pid| kill(pid, Signal::SIGTERM)); // The process may have ended.
         _ = self.child.wait();
     }
 }
 
 /// Creates a runtime folder for the service: in memory if possible, as service managers provide their
 /// `XDG_RUNTIME_DIR`.
-fn runtime_folder() -> TempDir {
+fn create_runtime_folder() -> TempDir {
     let in_memory = Path::new("/dev/shm");
     let folder =
         if in_memory.is_dir() { tempfile::tempdir_in(in_memory) } else { tempfile::tempdir() };
     folder.expect("a folder")
 }
 
-fn command(program: &str, (home, run): (&Path, &Path), config: &Path) -> Command {
+fn serve_command(program: &str, (home, runtime_folder): (&Path, &Path), config: &Path) -> Command {
     fs::create_dir(home.join("state")).expect("a folder");
     let mut command = Command::new(program);
     command.arg("serve").arg("--config").arg(config).current_dir(home).env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", home);
-    command.env("XDG_STATE_HOME", home.join("state")).env("XDG_RUNTIME_DIR", run);
+    command.env("XDG_STATE_HOME", home.join("state")).env("XDG_RUNTIME_DIR", runtime_folder);
     let log = File::create(home.join("log")).expect("a log");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     command

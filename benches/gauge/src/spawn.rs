@@ -16,8 +16,8 @@ use crate::run::{RunTimes, nanoseconds};
 
 /// Program with its arguments and its input.
 pub struct SpawnTarget {
-    words: Vec<CString>,
-    text: Vec<u8>,
+    arguments: Vec<CString>,
+    input: Vec<u8>,
 }
 
 impl SpawnTarget {
@@ -26,9 +26,10 @@ impl SpawnTarget {
     /// # Panics
     /// Panics if an argument contains a zero byte.
     #[must_use]
-    pub fn new(words: &[String], bytes: usize) -> Self {
-        let words = words.iter().map(|word| CString::new(word.as_str()).expect("a word"));
-        Self { words: words.collect(), text: text(bytes).into_bytes() }
+    pub fn new(arguments: &[String], bytes: usize) -> Self {
+        let arguments =
+            arguments.iter().map(|argument| CString::new(argument.as_str()).expect("a word"));
+        Self { arguments: arguments.collect(), input: plain_text(bytes).into_bytes() }
     }
 
     /// Runs the program once.
@@ -40,22 +41,22 @@ impl SpawnTarget {
         let (input, output, errors) = (pipe(), pipe(), pipe());
         let child = self.spawn([&input.0, &output.1, &errors.1]);
         drop((input.0, output.1, errors.1));
-        File::from(input.1).write_all(&self.text).expect("a reader");
-        let mut echoed = Vec::with_capacity(self.text.len() + 1);
+        File::from(input.1).write_all(&self.input).expect("a reader");
+        let mut echoed = Vec::with_capacity(self.input.len() + 1);
         File::from(output.0).read_to_end(&mut echoed).expect("an answer");
         assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
-        assert_eq!(echoed.len(), self.text.len());
+        assert_eq!(echoed.len(), self.input.len());
     }
 
-    fn spawn(&self, ends: [&OwnedFd; 3]) -> nix::unistd::Pid {
+    fn spawn(&self, pipe_ends: [&OwnedFd; 3]) -> nix::unistd::Pid {
         let mut file_actions = PosixSpawnFileActions::init().expect("a list");
-        for (end, descriptor) in ends.into_iter().zip(0..) {
-            file_actions.add_dup2(end.as_raw_fd(), descriptor).expect("a place");
+        for (pipe_end, descriptor) in pipe_ends.into_iter().zip(0..) {
+            file_actions.add_dup2(pipe_end.as_raw_fd(), descriptor).expect("a place");
         }
         let attributes = PosixSpawnAttr::init().expect("attributes");
-        let path = self.words.first().expect("a program").as_c_str();
+        let path = self.arguments.first().expect("a program").as_c_str();
         let env: [&CStr; 1] = [c"PATH=/usr/bin:/bin"];
-        posix_spawn(path, &file_actions, &attributes, &self.words, &env).expect("a child")
+        posix_spawn(path, &file_actions, &attributes, &self.arguments, &env).expect("a child")
     }
 
     /// Runs the program repeatedly for this time.
@@ -73,7 +74,7 @@ impl SpawnTarget {
 
 /// Returns plain words of this many bytes, of which nothing is redacted.
 #[must_use]
-pub fn text(bytes: usize) -> String {
+pub fn plain_text(bytes: usize) -> String {
     let line = "a line of plain words and no more than that, thirteen and a few.\n";
     line.chars().cycle().take(bytes).collect()
 }

@@ -5,37 +5,37 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::report::folder;
+use crate::report::report_folder;
 use crate::role;
 use crate::run::RunTimes;
 
 /// Spawners of one program, each a process of its own with one thread.
 pub struct SpawnLimit {
     /// Absolute path of the program, and its arguments.
-    words: Vec<String>,
-    bytes: usize,
+    arguments: Vec<String>,
+    input_bytes: usize,
 }
 
 impl SpawnLimit {
     /// Returns the limit of `cat` with this many bytes of input.
     #[must_use]
     pub fn of_cat(bytes: usize) -> Self {
-        Self { words: vec![find_program("cat").display().to_string()], bytes }
+        Self { arguments: vec![find_program("cat").display().to_string()], input_bytes: bytes }
     }
 
     /// Returns the limit of `sleep` without input.
     #[must_use]
     pub fn of_sleep(time: Duration) -> Self {
-        let words =
+        let arguments =
             vec![find_program("sleep").display().to_string(), time.as_secs_f64().to_string()];
-        Self { words, bytes: 0 }
+        Self { arguments, input_bytes: 0 }
     }
 
     /// Measures this many spawners for this time, with `posix_spawn` from Rust.
     #[must_use]
     pub fn run(&self, spawners: usize, duration: Duration) -> RunTimes {
         run_parallel(spawners, || {
-            let mut command = role::command("spawner");
+            let mut command = role::role_command("spawner");
             self.add_arguments(&mut command, duration);
             command
         })
@@ -53,22 +53,25 @@ impl SpawnLimit {
     }
 
     fn add_arguments(&self, command: &mut Command, duration: Duration) {
-        command.arg(duration.as_millis().to_string()).arg(self.bytes.to_string()).args(&self.words);
+        command
+            .arg(duration.as_millis().to_string())
+            .arg(self.input_bytes.to_string())
+            .args(&self.arguments);
     }
 }
 
 /// Returns the number of spawners that can work at once.
 #[must_use]
-pub fn cores() -> usize {
+pub fn core_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn run_parallel(spawners: usize, command: impl Fn() -> Command) -> RunTimes {
-    let start = |_| command().stdout(Stdio::piped()).spawn().expect("a spawner");
-    let children: Vec<_> = (0..spawners).map(start).collect();
+fn run_parallel(spawners: usize, build_command: impl Fn() -> Command) -> RunTimes {
+    let start_spawner = |_| build_command().stdout(Stdio::piped()).spawn().expect("a spawner");
+    let children: Vec<_> = (0..spawners).map(start_spawner).collect();
     let runs: Vec<_> = children.into_iter().map(read_run).collect();
-    let lasted = runs.iter().map(|run| run.lasted).max().unwrap_or_default();
-    RunTimes::joined(&runs, lasted)
+    let longest = runs.iter().map(|run| run.lasted).max().unwrap_or_default();
+    RunTimes::joined(&runs, longest)
 }
 
 fn read_run(spawner: Child) -> RunTimes {
@@ -89,10 +92,10 @@ pub fn find_program(name: &str) -> PathBuf {
 }
 
 fn compile_spawner() -> Option<PathBuf> {
-    std::fs::create_dir_all(folder()).ok()?;
-    let program = folder().join("limit");
+    std::fs::create_dir_all(report_folder()).ok()?;
+    let program = report_folder().join("limit");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("limit.c");
     let mut compiler = Command::new("cc");
-    let done = compiler.arg("-O2").arg("-o").arg(&program).arg(source).status();
-    done.is_ok_and(|status| status.success()).then_some(program)
+    let status = compiler.arg("-O2").arg("-o").arg(&program).arg(source).status();
+    status.is_ok_and(|status| status.success()).then_some(program)
 }

@@ -7,16 +7,20 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or_default());
+        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or_default());
         let group = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for at in 0..4 {
-            text.push(if at <= chunk.len() { letter(group >> (18 - 6 * at)) } else { '=' });
+        for index in 0..4 {
+            text.push(if index <= chunk.len() {
+                letter_of_group(group >> (18 - 6 * index))
+            } else {
+                '='
+            });
         }
     }
     text
 }
 
-fn letter(group: u32) -> char {
+fn letter_of_group(group: u32) -> char {
     let index = usize::try_from(group & 63).unwrap_or_default();
     ALPHABET.get(index).copied().map_or('=', char::from)
 }
@@ -35,19 +39,19 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
     for chunk in letters.as_bytes().chunks(4) {
         let mut group = 0;
         for &letter in chunk {
-            group = group << 6 | value(letter)?;
+            group = group << 6 | letter_value(letter)?;
         }
-        let missing = 4 - chunk.len();
-        if missing > 2 {
+        let missing_letters = 4 - chunk.len();
+        if missing_letters > 2 {
             return None;
         }
-        let [_, high, middle, low] = (group << (6 * missing)).to_be_bytes();
-        bytes.extend([high, middle, low].iter().take(3 - missing));
+        let [_, high, middle, low] = (group << (6 * missing_letters)).to_be_bytes();
+        bytes.extend([high, middle, low].iter().take(3 - missing_letters));
     }
     Some(bytes)
 }
 
-fn value(letter: u8) -> Option<u32> {
+fn letter_value(letter: u8) -> Option<u32> {
     Some(u32::from(match letter {
         b'A'..=b'Z' => letter - b'A',
         b'a'..=b'z' => letter - b'a' + 26,

@@ -7,7 +7,7 @@ use crate::json_object::ObjectBuilder;
 
 /// Version of the protocol for which a card is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CardForm {
+pub enum CardFormat {
     /// Card for both versions: the fields of 1.0 and, beside them, those of 0.3.
     Hybrid,
     /// Card for readers of 1.0, which may reject unknown fields.
@@ -17,44 +17,47 @@ pub enum CardForm {
 }
 
 /// Name of a security scheme on the card.
-const BEARER: &str = "bearer";
-const API_KEY: &str = "apiKey";
+const BEARER_SCHEME: &str = "bearer";
+const API_KEY_SCHEME: &str = "apiKey";
 
 /// Returns a card as JSON. The list of 1.0 has every interface, those of 1.0 first, so that its clients can
 /// choose 0.3; the list of 0.3 has only its own.
 #[must_use]
-pub fn card(card: &Card, form: CardForm) -> Value {
-    let (is_old, is_new) = match form {
-        CardForm::Hybrid => (true, true),
-        CardForm::Pure1_0 => (false, true),
-        CardForm::Only0_3 => (true, false),
+pub fn card_json(card: &Card, form: CardFormat) -> Value {
+    let (includes_0_3, includes_1_0) = match form {
+        CardFormat::Hybrid => (true, true),
+        CardFormat::Pure1_0 => (false, true),
+        CardFormat::Only0_3 => (true, false),
     };
     let mut object = ObjectBuilder::of("name", card.name.as_str())
         .with("description", card.description.as_str())
         .with("version", card.version.as_str())
         .with("defaultInputModes", card.input_modes.clone())
         .with("defaultOutputModes", card.output_modes.clone())
-        .with("skills", card.skills.iter().map(skill).collect::<Vec<_>>())
-        .with("capabilities", capabilities(card, form))
-        .some("provider", card.details.provider.as_ref().map(provider))
-        .some("documentationUrl", card.details.documentation_url.as_deref())
-        .some("iconUrl", card.details.icon_url.as_deref())
-        .some("securitySchemes", schemes(&card.security, is_old, is_new));
-    if is_new {
-        object = with_1_0(object, card);
+        .with("skills", card.skills.iter().map(skill_json).collect::<Vec<_>>())
+        .with("capabilities", capabilities_json(card, form))
+        .with_optional("provider", card.details.provider.as_ref().map(provider_json))
+        .with_optional("documentationUrl", card.details.documentation_url.as_deref())
+        .with_optional("iconUrl", card.details.icon_url.as_deref())
+        .with_optional(
+            "securitySchemes",
+            security_schemes(&card.security, includes_0_3, includes_1_0),
+        );
+    if includes_1_0 {
+        object = add_fields_of_1_0(object, card);
     }
-    if is_old {
-        object = with_0_3(object, card);
+    if includes_0_3 {
+        object = add_fields_of_0_3(object, card);
     }
     object.into()
 }
 
-fn provider(provider: &Provider) -> Value {
+fn provider_json(provider: &Provider) -> Value {
     let Provider { organization, url } = provider;
     json!({"organization": organization, "url": url})
 }
 
-fn skill(skill: &Skill) -> Value {
+fn skill_json(skill: &Skill) -> Value {
     let Skill { id, name, description, tags, examples, input_modes, output_modes } = skill.clone();
     ObjectBuilder::of("id", id)
         .with("name", name)
@@ -66,43 +69,48 @@ fn skill(skill: &Skill) -> Value {
         .into()
 }
 
-fn capabilities(card: &Card, form: CardForm) -> ObjectBuilder {
+fn capabilities_json(card: &Card, form: CardFormat) -> ObjectBuilder {
     let extensions = card.capabilities.extensions.iter().map(|(uri, description, is_required)| {
         json!({"uri": uri, "description": description, "required": is_required})
     });
     let object = ObjectBuilder::of("streaming", card.capabilities.streaming)
         .with("pushNotifications", card.capabilities.push)
         .with_list("extensions", extensions.collect());
-    let extended =
-        |object: ObjectBuilder| object.with("extendedAgentCard", card.capabilities.extended);
-    let history = |object: ObjectBuilder| object.with("stateTransitionHistory", false);
+    let with_extended_card = |object: ObjectBuilder| {
+        object.with("extendedAgentCard", card.capabilities.has_extended_card)
+    };
+    let with_history_flag = |object: ObjectBuilder| object.with("stateTransitionHistory", false);
     match form {
-        CardForm::Hybrid => history(extended(object)),
-        CardForm::Pure1_0 => extended(object),
-        CardForm::Only0_3 => history(object),
+        CardFormat::Hybrid => with_history_flag(with_extended_card(object)),
+        CardFormat::Pure1_0 => with_extended_card(object),
+        CardFormat::Only0_3 => with_history_flag(object),
     }
 }
 
 /// Returns the one security scheme of a card. A card for both versions spells the scheme in both ways at once, so
 /// that readers of either version find their own fields.
-fn schemes(security: &CardSecurity, is_old: bool, is_new: bool) -> Option<Value> {
-    let (name, old, new) = match security {
+fn security_schemes(
+    security: &CardSecurity,
+    includes_0_3: bool,
+    includes_1_0: bool,
+) -> Option<Value> {
+    let (name, scheme_0_3, scheme_1_0) = match security {
         CardSecurity::Bearer => (
-            BEARER,
+            BEARER_SCHEME,
             json!({"type": "http", "scheme": "bearer"}),
             json!({"httpAuthSecurityScheme": {"scheme": "Bearer"}}),
         ),
         CardSecurity::ApiKey(header) => (
-            API_KEY,
+            API_KEY_SCHEME,
             json!({"type": "apiKey", "in": "header", "name": header}),
             json!({"apiKeySecurityScheme": {"location": "header", "name": header}}),
         ),
-        CardSecurity::Nothing => return None,
+        CardSecurity::NoAuthentication => return None,
     };
-    let spellings = [(is_old, old), (is_new, new)];
+    let spellings = [(includes_0_3, scheme_0_3), (includes_1_0, scheme_1_0)];
     let mut scheme = serde_json::Map::new();
-    for (is_wanted, spelling) in spellings {
-        if let (true, Value::Object(fields)) = (is_wanted, spelling) {
+    for (is_included, spelling) in spellings {
+        if let (true, Value::Object(fields)) = (is_included, spelling) {
             scheme.extend(fields);
         }
     }
@@ -111,43 +119,46 @@ fn schemes(security: &CardSecurity, is_old: bool, is_new: bool) -> Option<Value>
 
 const fn scheme_name(security: &CardSecurity) -> Option<&'static str> {
     match security {
-        CardSecurity::Bearer => Some(BEARER),
-        CardSecurity::ApiKey(_) => Some(API_KEY),
-        CardSecurity::Nothing => None,
+        CardSecurity::Bearer => Some(BEARER_SCHEME),
+        CardSecurity::ApiKey(_) => Some(API_KEY_SCHEME),
+        CardSecurity::NoAuthentication => None,
     }
 }
 
-fn with_1_0(object: ObjectBuilder, card: &Card) -> ObjectBuilder {
-    let ordered = interfaces_of_version(card, ProtocolVersion::V1_0)
+fn add_fields_of_1_0(object: ObjectBuilder, card: &Card) -> ObjectBuilder {
+    let ordered_interfaces = interfaces_of_version(card, ProtocolVersion::V1_0)
         .chain(interfaces_of_version(card, ProtocolVersion::V0_3));
-    let interfaces = ordered.map(|interface| {
+    let interfaces = ordered_interfaces.map(|interface| {
         ObjectBuilder::of("url", interface.listed_url())
             .with("protocolBinding", binding_name(interface.binding))
             .with("protocolVersion", interface.version.as_str())
-            .some("tenant", interface.tenant.as_deref())
+            .with_optional("tenant", interface.tenant.as_deref())
     });
-    let required =
+    let requirements =
         scheme_name(&card.security).map(|name| json!([{"schemes": {name: {"list": []}}}]));
     object
         .with("supportedInterfaces", interfaces.collect::<Vec<_>>())
-        .some("securityRequirements", required)
+        .with_optional("securityRequirements", requirements)
 }
 
-fn with_0_3(object: ObjectBuilder, card: &Card) -> ObjectBuilder {
+fn add_fields_of_0_3(object: ObjectBuilder, card: &Card) -> ObjectBuilder {
     let interfaces = interfaces_of_version(card, ProtocolVersion::V0_3).map(|interface| {
         ObjectBuilder::of("url", interface.url.as_str())
             .with("transport", binding_name(interface.binding))
     });
     // 0.3 has the preferred interface at the top, and recommends to repeat it in the list.
     let preferred = interfaces_of_version(card, ProtocolVersion::V0_3).next();
-    let required = scheme_name(&card.security).map(|name| json!([{name: []}]));
+    let requirements = scheme_name(&card.security).map(|name| json!([{name: []}]));
     object
         .with("protocolVersion", "0.3.0")
-        .some("url", preferred.map(|interface| interface.url.as_str()))
-        .some("preferredTransport", preferred.map(|interface| binding_name(interface.binding)))
+        .with_optional("url", preferred.map(|interface| interface.url.as_str()))
+        .with_optional(
+            "preferredTransport",
+            preferred.map(|interface| binding_name(interface.binding)),
+        )
         .with("additionalInterfaces", interfaces.collect::<Vec<_>>())
-        .some("security", required)
-        .with("supportsAuthenticatedExtendedCard", card.capabilities.extended)
+        .with_optional("security", requirements)
+        .with("supportsAuthenticatedExtendedCard", card.capabilities.has_extended_card)
 }
 
 fn interfaces_of_version(
@@ -172,7 +183,7 @@ mod tests {
     use crate::v1::CardCapabilities;
     use crate::v1::CardDetails;
 
-    fn card_json(security: CardSecurity, form: CardForm) -> Value {
+    fn echo_card(security: CardSecurity, form: CardFormat) -> Value {
         let interface = |url: &str, binding, version| Interface {
             url: url.to_owned(),
             binding,
@@ -193,7 +204,7 @@ mod tests {
             capabilities: CardCapabilities {
                 streaming: true,
                 push: false,
-                extended: true,
+                has_extended_card: true,
                 extensions: vec![("https://x".to_owned(), "x".to_owned(), false)],
             },
             input_modes: vec!["text/plain".to_owned()],
@@ -217,7 +228,7 @@ mod tests {
             },
             security,
         };
-        card(&echo, form)
+        card_json(&echo, form)
     }
 
     fn names(card: &Value) -> Vec<&str> {
@@ -226,9 +237,9 @@ mod tests {
 
     #[test]
     fn a_card_for_one_version_has_no_field_of_the_other() {
-        let new = card_json(CardSecurity::Bearer, CardForm::Pure1_0);
-        let old = card_json(CardSecurity::Bearer, CardForm::Only0_3);
-        let both = card_json(CardSecurity::Bearer, CardForm::Hybrid);
+        let new = echo_card(CardSecurity::Bearer, CardFormat::Pure1_0);
+        let old = echo_card(CardSecurity::Bearer, CardFormat::Only0_3);
+        let both = echo_card(CardSecurity::Bearer, CardFormat::Hybrid);
         let only_old = [
             "url",
             "preferredTransport",
@@ -254,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_hybrid_card_lists_interfaces_of_both_versions() {
-        let both = card_json(CardSecurity::Nothing, CardForm::Hybrid);
+        let both = echo_card(CardSecurity::NoAuthentication, CardFormat::Hybrid);
         let new = |url: &str, binding: &str| {
             json!({"url": url, "protocolBinding": binding, "protocolVersion": "1.0",
                 "tenant": "echo"})
@@ -268,7 +279,7 @@ mod tests {
             old("a:1", "GRPC"),
         ]);
         assert_eq!(both["supportedInterfaces"], all);
-        let pure = card_json(CardSecurity::Nothing, CardForm::Pure1_0);
+        let pure = echo_card(CardSecurity::NoAuthentication, CardFormat::Pure1_0);
         assert_eq!(pure["supportedInterfaces"], all);
         assert_eq!(both["url"], "http://a/v1");
         assert_eq!(both["preferredTransport"], "JSONRPC");
@@ -285,8 +296,8 @@ mod tests {
 
     #[test]
     fn configured_card_details_are_on_every_form() {
-        for form in [CardForm::Hybrid, CardForm::Pure1_0, CardForm::Only0_3] {
-            let card = card_json(CardSecurity::Nothing, form);
+        for form in [CardFormat::Hybrid, CardFormat::Pure1_0, CardFormat::Only0_3] {
+            let card = echo_card(CardSecurity::NoAuthentication, form);
             assert_eq!(card["provider"], json!({"organization": "us", "url": "https://us"}));
             assert_eq!(card["documentationUrl"], "https://us/docs");
             assert_eq!(card["iconUrl"], "https://us/icon.png");
@@ -302,15 +313,15 @@ mod tests {
     fn a_security_scheme_is_spelled_as_its_version_requires() {
         let key = || CardSecurity::ApiKey("X-Key".to_owned());
         assert_eq!(
-            card_json(key(), CardForm::Pure1_0)["securitySchemes"],
+            echo_card(key(), CardFormat::Pure1_0)["securitySchemes"],
             json!({"apiKey": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}}})
         );
         assert_eq!(
-            card_json(CardSecurity::Bearer, CardForm::Hybrid)["securitySchemes"],
+            echo_card(CardSecurity::Bearer, CardFormat::Hybrid)["securitySchemes"],
             json!({"bearer": {"type": "http", "scheme": "bearer",
                 "httpAuthSecurityScheme": {"scheme": "Bearer"}}})
         );
-        let old = card_json(key(), CardForm::Only0_3);
+        let old = echo_card(key(), CardFormat::Only0_3);
         assert_eq!(
             old["securitySchemes"],
             json!({"apiKey": {"type": "apiKey", "in": "header", "name": "X-Key"}})

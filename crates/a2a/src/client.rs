@@ -38,7 +38,7 @@ pub struct RemoteError {
     /// Message of the agent, raw; empty if it gave none.
     pub message: String,
     /// Number of the error in JSON-RPC.
-    pub number: Option<i64>,
+    pub json_rpc_code: Option<i64>,
     /// Code of this project, if the agent belongs to a service of this project.
     pub code: Option<Code>,
 }
@@ -61,7 +61,7 @@ impl RemoteError {
     /// Returns true if the agent does not offer the called operation.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
-        matches!(self.number, Some(UNSUPPORTED_OPERATION | METHOD_NOT_FOUND))
+        matches!(self.json_rpc_code, Some(UNSUPPORTED_OPERATION | METHOD_NOT_FOUND))
             || matches!(self.code, Some(Code::Unsupported | Code::MethodUnknown))
     }
 }
@@ -71,12 +71,12 @@ impl ClientDialect {
     #[must_use]
     pub fn request(self, call: ClientCall) -> ClientRequest {
         match self.binding {
-            RemoteBinding::JsonRpc => self.rpc(call),
-            RemoteBinding::HttpJson => self.rest(call),
+            RemoteBinding::JsonRpc => self.json_rpc_request(call),
+            RemoteBinding::HttpJson => self.http_json_request(call),
         }
     }
 
-    fn rpc(self, call: ClientCall) -> ClientRequest {
+    fn json_rpc_request(self, call: ClientCall) -> ClientRequest {
         let names = match self.version {
             ProtocolVersion::V0_3 => {
                 ["message/send", "message/stream", "tasks/get", "tasks/cancel"]
@@ -88,16 +88,16 @@ impl ClientDialect {
         let [send, stream, get, cancel] = names;
         let (method, params) = match call {
             ClientCall::Send(message) => (send, self.send_params(message)),
-            ClientCall::Stream(message) => (stream, json!({"message": self.message(message)})),
-            ClientCall::Get(task) => (get, json!({"id": task})),
-            ClientCall::Cancel(task) => (cancel, json!({"id": task})),
+            ClientCall::Stream(message) => (stream, json!({"message": self.message_json(message)})),
+            ClientCall::Get(task_id) => (get, json!({"id": task_id})),
+            ClientCall::Cancel(task_id) => (cancel, json!({"id": task_id})),
         };
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         ClientRequest { path: String::new(), body: Some(body) }
     }
 
-    fn rest(self, call: ClientCall) -> ClientRequest {
-        let base = match self.version {
+    fn http_json_request(self, call: ClientCall) -> ClientRequest {
+        let version_path = match self.version {
             // The URL on a card of 0.3 ends before the version, that of 1.0 includes it.
             ProtocolVersion::V0_3 => "/v1",
             ProtocolVersion::V1_0 => "",
@@ -107,14 +107,14 @@ impl ClientDialect {
                 ("/message:send".to_owned(), Some(self.send_params(message)))
             }
             ClientCall::Stream(message) => {
-                ("/message:stream".to_owned(), Some(json!({"message": self.message(message)})))
+                ("/message:stream".to_owned(), Some(json!({"message": self.message_json(message)})))
             }
-            ClientCall::Get(task) => (format!("/tasks/{}", percent_encode(&task)), None),
-            ClientCall::Cancel(task) => {
-                (format!("/tasks/{}:cancel", percent_encode(&task)), Some(json!({})))
+            ClientCall::Get(task_id) => (format!("/tasks/{}", percent_encode(&task_id)), None),
+            ClientCall::Cancel(task_id) => {
+                (format!("/tasks/{}:cancel", percent_encode(&task_id)), Some(json!({})))
             }
         };
-        ClientRequest { path: format!("{base}{path}"), body }
+        ClientRequest { path: format!("{version_path}{path}"), body }
     }
 
     /// Returns the parameters of a message whose answer comes at once.
@@ -124,10 +124,10 @@ impl ClientDialect {
             ProtocolVersion::V0_3 => json!({"blocking": false}),
             ProtocolVersion::V1_0 => json!({"returnImmediately": true}),
         };
-        json!({"message": self.message(message), "configuration": configuration})
+        json!({"message": self.message_json(message), "configuration": configuration})
     }
 
-    fn message(self, message: Message) -> Value {
+    fn message_json(self, message: Message) -> Value {
         match (self.version, self.binding) {
             (ProtocolVersion::V1_0, _) => v1_json::write::message(message),
             (ProtocolVersion::V0_3, RemoteBinding::JsonRpc) => v0_3::write::message(message),
@@ -139,8 +139,8 @@ impl ClientDialect {
     ///
     /// # Errors
     /// The error of the agent.
-    pub fn result(self, answer: Value) -> Result<Value, RemoteError> {
-        let error = error(&answer);
+    pub fn parse_result(self, answer: Value) -> Result<Value, RemoteError> {
+        let error = find_error(&answer);
         match (self.binding, answer, error) {
             (_, _, Some(error)) => Err(error),
             (RemoteBinding::HttpJson, answer, None) => Ok(answer),
@@ -156,7 +156,7 @@ impl ClientDialect {
     ///
     /// # Errors
     /// `invalid-params`, naming the field.
-    pub fn reply(self, result: Value) -> Result<SendResponse, Failure> {
+    pub fn parse_reply(self, result: Value) -> Result<SendResponse, Failure> {
         match (self.version, self.binding) {
             (ProtocolVersion::V1_0, _) => v1_json::read::reply(result),
             (ProtocolVersion::V0_3, RemoteBinding::JsonRpc) => v0_3::read::reply(result),
@@ -168,7 +168,7 @@ impl ClientDialect {
     ///
     /// # Errors
     /// `invalid-params`, naming the field.
-    pub fn task(self, result: Value) -> Result<Task, Failure> {
+    pub fn parse_task(self, result: Value) -> Result<Task, Failure> {
         match (self.version, self.binding) {
             (ProtocolVersion::V1_0, _) => v1_json::read::task(result),
             (ProtocolVersion::V0_3, RemoteBinding::JsonRpc) => v0_3::read::task(result),
@@ -180,7 +180,7 @@ impl ClientDialect {
     ///
     /// # Errors
     /// `invalid-params`, naming the field.
-    pub fn event(self, result: Value) -> Result<StreamEvent, Failure> {
+    pub fn parse_event(self, result: Value) -> Result<StreamEvent, Failure> {
         match (self.version, self.binding) {
             (ProtocolVersion::V1_0, _) => v1_json::read::event(result),
             (ProtocolVersion::V0_3, RemoteBinding::JsonRpc) => v0_3::read::event(result),
@@ -192,7 +192,7 @@ impl ClientDialect {
 /// Returns the error of an answer in the forms of all versions and bindings: in the member `error`, or, over HTTP in
 /// 0.3, beside a message alone.
 #[must_use]
-pub fn error(answer: &Value) -> Option<RemoteError> {
+pub fn find_error(answer: &Value) -> Option<RemoteError> {
     // Servers of 0.3 over HTTP put code and message at the top, without `error`.
     let is_bare =
         answer.get("code").is_some() && answer.get("message").is_some_and(Value::is_string);
@@ -204,12 +204,12 @@ pub fn error(answer: &Value) -> Option<RemoteError> {
     };
     let detail = ["data", "details"].into_iter().find_map(|name| error.get(name)?.get(0));
     // A service of this project adds its code in the details; other services have numbers only.
-    let named = detail.and_then(|detail| detail.pointer("/metadata/code"));
-    let named = named.or_else(|| error.get("code")).and_then(Value::as_str);
+    let code_name = detail.and_then(|detail| detail.pointer("/metadata/code"));
+    let code_name = code_name.or_else(|| error.get("code")).and_then(Value::as_str);
     Some(RemoteError {
         message: error.get("message").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        number: error.get("code").and_then(Value::as_i64),
-        code: named.and_then(Code::parse),
+        json_rpc_code: error.get("code").and_then(Value::as_i64),
+        code: code_name.and_then(Code::parse),
     })
 }
 
@@ -271,7 +271,11 @@ mod tests {
                 (ProtocolVersion::V0_3, RemoteBinding::HttpJson) => rest::read::send(body),
             };
             let read = read.expect("a request");
-            assert_eq!((read.message, read.wait), (hello(), SendMode::NonBlocking), "{dialect:?}");
+            assert_eq!(
+                (read.message, read.send_mode),
+                (hello(), SendMode::NonBlocking),
+                "{dialect:?}"
+            );
             assert_eq!(path.is_empty(), dialect.binding == RemoteBinding::JsonRpc);
         }
     }
@@ -287,8 +291,8 @@ mod tests {
     #[test]
     fn an_error_is_found_in_every_error_format() {
         let found = |answer: Value| {
-            let error = error(&answer).expect("an error");
-            (error.message, error.number, error.code)
+            let error = find_error(&answer).expect("an error");
+            (error.message, error.json_rpc_code, error.code)
         };
         let rpc = json!({"error": {"code": -32004, "message": "no", "data":
             [{"metadata": {"code": "operation-unsupported"}}]}});
@@ -298,6 +302,6 @@ mod tests {
         assert_eq!(found(http), ("no".to_owned(), Some(400), Some(Code::QueueFull)));
         let bare_error = json!({"code": "not-there", "message": "no"});
         assert_eq!(found(bare_error), ("no".to_owned(), None, None));
-        assert_eq!(error(&json!({"result": {}})), None);
+        assert_eq!(find_error(&json!({"result": {}})), None);
     }
 }

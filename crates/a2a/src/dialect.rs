@@ -15,40 +15,43 @@ use super::v1::{A2aPart, Role, TaskState};
 use crate::json_object::{ObjectFields, invalid};
 
 pub(super) use event::TagStyle;
-pub(super) use request::{history, list, push, push_list, push_query, task, task_query};
+pub(super) use request::{
+    read_history_length, read_list_request, read_push_config, read_push_list_task_id,
+    read_push_query, read_task_id, read_task_query,
+};
 
 /// Table of the points in which one JSON dialect differs from the others.
 pub(super) struct JsonDialect {
     /// Way in which the dialect marks the kind of an object.
-    pub(super) tag: TagStyle,
+    pub(super) tag_style: TagStyle,
     /// Name of the member that holds the parts of a message.
     pub(super) parts: &'static str,
     /// True if messages may refer to other tasks.
-    pub(super) references: bool,
+    pub(super) has_references: bool,
     /// True if a status update has the field `final`.
     pub(super) has_final_field: bool,
     /// Returns the dialect's word for a task state.
-    pub(super) state: fn(TaskState) -> &'static str,
+    pub(super) state_name: fn(TaskState) -> &'static str,
     /// Returns the dialect's word for the role of a message.
-    pub(super) role: fn(Role) -> &'static str,
+    pub(super) role_name: fn(Role) -> &'static str,
     /// Writes a part as JSON.
-    pub(super) part_out: fn(A2aPart) -> Value,
+    pub(super) write_part: fn(A2aPart) -> Value,
     /// Reads a part from JSON.
-    pub(super) part_in: fn(ObjectFields) -> Result<A2aPart, Failure>,
+    pub(super) read_part: fn(ObjectFields) -> Result<A2aPart, Failure>,
 }
 
 impl JsonDialect {
     /// Returns the state for a word of the dialect.
-    pub(super) fn state_of(&self, word: &str, place: &str) -> Result<TaskState, Failure> {
-        let known = TaskState::ALL.iter().copied().find(|state| (self.state)(*state) == word);
-        known.ok_or_else(|| invalid(format!("`{place}` is not a state")))
+    pub(super) fn parse_state(&self, name: &str, field_path: &str) -> Result<TaskState, Failure> {
+        let known = TaskState::ALL.iter().copied().find(|state| (self.state_name)(*state) == name);
+        known.ok_or_else(|| invalid(format!("`{field_path}` is not a state")))
     }
 
-    fn role_of(&self, fields: &mut ObjectFields) -> Result<Role, Failure> {
-        let word = fields.required("role")?;
-        let known = [Role::User, Role::Agent].into_iter().find(|role| (self.role)(*role) == word);
+    fn read_role(&self, fields: &mut ObjectFields) -> Result<Role, Failure> {
+        let name = fields.required_text("role")?;
+        let known = [Role::User, Role::Agent].into_iter().find(|it| (self.role_name)(*it) == name);
         known.ok_or_else(|| {
-            let (user, agent) = ((self.role)(Role::User), (self.role)(Role::Agent));
+            let (user, agent) = ((self.role_name)(Role::User), (self.role_name)(Role::Agent));
             invalid(format!("`{}` must be \"{user}\" or \"{agent}\"", fields.field_path("role")))
         })
     }

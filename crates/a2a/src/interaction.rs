@@ -14,10 +14,10 @@ mod service_extension;
 #[cfg(test)]
 mod tests;
 
-pub use self::message::replies;
-pub use self::pause::{PauseMessage, pause};
+pub use self::message::read_replies;
+pub use self::pause::{PauseMessage, pause_message};
 pub use self::reply::{InteractionReply, Replies, ReplyAnswer, ReplyFault};
-pub use self::resolve::{ResolvedReply, resolve};
+pub use self::resolve::{ResolvedReply, resolve_replies};
 
 /// Extension of this service for open interactions and answers to them.
 pub const INTERACTIONS_EXTENSION: &str = "https://algonius.dev/a2a/ext/interactions/v1";

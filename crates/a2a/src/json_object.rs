@@ -18,20 +18,20 @@ pub fn invalid(message: impl Into<String>) -> Failure {
 #[derive(Default)]
 pub struct ObjectFields {
     path: String,
-    map: Map<String, Value>,
+    values: Map<String, Value>,
 }
 
 impl ObjectFields {
     /// Returns the fields of parameters or of a body; null has no fields.
     pub fn of(value: Value) -> Result<Self, Failure> {
-        Self::at(String::new(), value)
+        Self::at_path(String::new(), value)
     }
 
-    fn at(path: String, value: Value) -> Result<Self, Failure> {
+    fn at_path(path: String, value: Value) -> Result<Self, Failure> {
         match value {
-            Value::Object(map) => Ok(Self { path, map }),
+            Value::Object(map) => Ok(Self { path, values: map }),
             // JSON-RPC allows a call without parameters.
-            Value::Null if path.is_empty() => Ok(Self { path, map: Map::new() }),
+            Value::Null if path.is_empty() => Ok(Self { path, values: Map::new() }),
             _ if path.is_empty() => Err(invalid("the parameters must be an object")),
             _ => Err(invalid(format!("`{path}` must be an object"))),
         }
@@ -52,23 +52,23 @@ impl ObjectFields {
     }
 
     /// True if the field is present, even with the value null.
-    pub fn has(&self, name: &str) -> bool {
-        self.map.contains_key(name)
+    pub fn contains(&self, name: &str) -> bool {
+        self.values.contains_key(name)
     }
 
     /// Reads any value.
-    pub fn value(&mut self, name: &str) -> Option<Value> {
-        let found = self.map.remove(name).filter(|value| !value.is_null());
+    pub fn take_value(&mut self, name: &str) -> Option<Value> {
+        let found = self.values.remove(name).filter(|value| !value.is_null());
         // Readers of protobuf JSON must accept the names of the `.proto` file too.
-        if found.is_some() || self.map.is_empty() || !name.contains(is_capital) {
+        if found.is_some() || self.values.is_empty() || !name.contains(is_capital) {
             return found; // There is no other spelling, or nothing left.
         }
-        self.map.remove(&snake(name)).filter(|value| !value.is_null())
+        self.values.remove(&to_snake_case(name)).filter(|value| !value.is_null())
     }
 
     /// Reads a text, which may be empty.
     pub fn text(&mut self, name: &str) -> Result<Option<String>, Failure> {
-        match self.value(name) {
+        match self.take_value(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
             Some(_) => Err(self.invalid_field(name, "a text")),
@@ -76,25 +76,25 @@ impl ObjectFields {
     }
 
     /// Reads a text; an empty text counts as absent.
-    pub fn string(&mut self, name: &str) -> Result<Option<String>, Failure> {
+    pub fn non_empty_text(&mut self, name: &str) -> Result<Option<String>, Failure> {
         Ok(self.text(name)?.filter(|text| !text.is_empty()))
     }
 
     /// Reads a required text that is not empty.
-    pub fn required(&mut self, name: &str) -> Result<String, Failure> {
-        self.string(name)?.ok_or_else(|| self.invalid_field(name, "present and not empty"))
+    pub fn required_text(&mut self, name: &str) -> Result<String, Failure> {
+        self.non_empty_text(name)?.ok_or_else(|| self.invalid_field(name, "present and not empty"))
     }
 
     /// Reads a required id. An empty id is valid here; no item has it.
-    pub fn id(&mut self, name: &str) -> Result<String, Failure> {
+    pub fn required_id(&mut self, name: &str) -> Result<String, Failure> {
         self.text(name)?.ok_or_else(|| self.invalid_field(name, "present"))
     }
 
     /// Reads a list of texts.
-    pub fn strings(&mut self, name: &str) -> Result<Vec<String>, Failure> {
-        let texts = match self.value(name) {
+    pub fn texts(&mut self, name: &str) -> Result<Vec<String>, Failure> {
+        let texts = match self.take_value(name) {
             None => Some(Vec::new()),
-            Some(Value::Array(list)) => list.into_iter().map(text).collect(),
+            Some(Value::Array(list)) => list.into_iter().map(into_text).collect(),
             Some(_) => None,
         };
         texts.ok_or_else(|| self.invalid_field(name, "a list of texts"))
@@ -102,9 +102,9 @@ impl ObjectFields {
 
     /// Reads a Boolean, also as the text of a query.
     pub fn boolean(&mut self, name: &str) -> Result<Option<bool>, Failure> {
-        match self.value(name) {
+        match self.take_value(name) {
             None => Ok(None),
-            Some(Value::Bool(truth)) => Ok(Some(truth)),
+            Some(Value::Bool(flag)) => Ok(Some(flag)),
             Some(Value::String(text)) if text == "true" => Ok(Some(true)),
             Some(Value::String(text)) if text == "false" => Ok(Some(false)),
             Some(_) => Err(self.invalid_field(name, "true or false")),
@@ -113,21 +113,21 @@ impl ObjectFields {
 
     /// Reads a whole number that is not negative, also as the text of a query.
     pub fn count(&mut self, name: &str) -> Result<Option<u32>, Failure> {
-        let count = match self.value(name) {
+        let count = match self.take_value(name) {
             None => return Ok(None),
             Some(Value::Number(number)) => number.as_i64(),
             Some(Value::String(text)) => text.parse().ok(),
             Some(_) => None,
         };
         // The `.proto` files have 32 bits with a sign for every count, so the same numbers are valid on all bindings.
-        let small = count.and_then(|count| i32::try_from(count).ok());
-        let count = small.ok_or_else(|| self.invalid_field(name, "a whole number"))?;
+        let as_i32 = count.and_then(|count| i32::try_from(count).ok());
+        let count = as_i32.ok_or_else(|| self.invalid_field(name, "a whole number"))?;
         u32::try_from(count).map(Some).map_err(|_negative| self.invalid_field(name, "zero or more"))
     }
 
     /// Reads a time of RFC 3339. In UTC its year must be from 1 to 9999, so that the time can be written again.
     pub fn time(&mut self, name: &str) -> Result<Option<DateTime<Utc>>, Failure> {
-        let Some(text) = self.string(name)? else { return Ok(None) };
+        let Some(text) = self.non_empty_text(name)? else { return Ok(None) };
         let time = DateTime::parse_from_rfc3339(&text).map(|time| time.to_utc());
         match time {
             // A zone can move a valid year over the limit, so the year is checked in UTC.
@@ -137,7 +137,7 @@ impl ObjectFields {
     }
 
     /// Reads bytes in base64 and returns them as base64 in the standard spelling.
-    pub fn bytes(&mut self, name: &str) -> Result<Option<String>, Failure> {
+    pub fn base64_text(&mut self, name: &str) -> Result<Option<String>, Failure> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         let bytes = base64::decode(&text).ok_or_else(|| self.invalid_field(name, "base64"))?;
         // Encoded again: followers and the ledger get one spelling, whichever alphabet the sender used.
@@ -146,12 +146,12 @@ impl ObjectFields {
 
     /// Reads free-form data.
     pub fn data(&mut self, name: &str) -> Result<Map<String, Value>, Failure> {
-        Ok(self.object(name)?.map(|fields| fields.map).unwrap_or_default())
+        Ok(self.object(name)?.map(|fields| fields.values).unwrap_or_default())
     }
 
     /// Reads an object.
     pub fn object(&mut self, name: &str) -> Result<Option<Self>, Failure> {
-        self.value(name).map(|value| Self::at(self.field_path(name), value)).transpose()
+        self.take_value(name).map(|value| Self::at_path(self.field_path(name), value)).transpose()
     }
 
     /// Reads a required object.
@@ -161,23 +161,23 @@ impl ObjectFields {
 
     /// Reads a list of objects.
     pub fn objects(&mut self, name: &str) -> Result<Vec<Self>, Failure> {
-        let list = match self.value(name) {
+        let list = match self.take_value(name) {
             None => Vec::new(),
             Some(Value::Array(list)) => list,
             Some(_) => return Err(self.invalid_field(name, "a list")),
         };
         let objects = list.into_iter().enumerate();
         let path = self.field_path(name);
-        objects.map(|(at, value)| Self::at(format!("{path}[{at}]"), value)).collect()
+        objects.map(|(index, value)| Self::at_path(format!("{path}[{index}]"), value)).collect()
     }
 
     /// Returns all fields that were not read.
-    pub fn remaining(self) -> Value {
-        Value::Object(self.map)
+    pub fn into_remaining(self) -> Value {
+        Value::Object(self.values)
     }
 }
 
-fn text(value: Value) -> Option<String> {
+fn into_text(value: Value) -> Option<String> {
     if let Value::String(text) = value { Some(text) } else { None }
 }
 
@@ -186,7 +186,7 @@ const fn is_capital(letter: char) -> bool {
 }
 
 /// Returns a name in the spelling of `.proto` files.
-fn snake(camel: &str) -> String {
+fn to_snake_case(camel: &str) -> String {
     let mut snake = String::with_capacity(camel.len() + 4);
     for letter in camel.chars() {
         if is_capital(letter) {
@@ -205,21 +205,21 @@ pub fn with_path_params(params: Value, path: &[(&str, &str)]) -> Result<Value, F
     let mut fields = ObjectFields::of(params)?;
     for (name, value) in path {
         // A body that names another object than its path is refused: rights were checked for the path.
-        if fields.string(name)?.is_some_and(|body_value| body_value != *value) {
+        if fields.non_empty_text(name)?.is_some_and(|body_value| body_value != *value) {
             return Err(invalid(format!("`{name}` must equal the value in the path")));
         }
-        fields.map.insert((*name).to_owned(), Value::from(*value));
+        fields.values.insert((*name).to_owned(), Value::from(*value));
     }
-    Ok(fields.remaining())
+    Ok(fields.into_remaining())
 }
 
 /// Formats a time as every dialect writes it: in UTC, with `Z`, in milliseconds.
-pub fn time(time: DateTime<Utc>) -> String {
+pub fn format_time(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 /// Converts a total as every dialect writes it: the `.proto` files have 32 bits for it.
-pub fn total(count: u64) -> i32 {
+pub fn saturating_i32(count: u64) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
@@ -240,7 +240,7 @@ impl ObjectBuilder {
     }
 
     /// Adds a field if there is a value.
-    pub fn some(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+    pub fn with_optional(self, name: &str, value: Option<impl Into<Value>>) -> Self {
         match value {
             Some(value) => self.with(name, value),
             None => self,
@@ -249,12 +249,12 @@ impl ObjectBuilder {
 
     /// Adds a list unless it is empty.
     pub fn with_list<T: Into<Value>>(self, name: &str, list: Vec<T>) -> Self {
-        self.some(name, Some(list).filter(|list| !list.is_empty()))
+        self.with_optional(name, Some(list).filter(|list| !list.is_empty()))
     }
 
     /// Adds free-form data unless it is empty.
     pub fn data(self, name: &str, data: Map<String, Value>) -> Self {
-        self.some(name, Some(data).filter(|data| !data.is_empty()))
+        self.with_optional(name, Some(data).filter(|data| !data.is_empty()))
     }
 }
 

@@ -9,9 +9,9 @@ use super::problem;
 
 /// Id of a call: a text, a number or null. The answer repeats the id unchanged.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Id(Value);
+pub struct JsonRpcId(Value);
 
-impl Id {
+impl JsonRpcId {
     /// Id of an answer to a call without a readable id.
     pub const NULL: Self = Self(Value::Null);
 }
@@ -20,7 +20,7 @@ impl Id {
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonRpcCall {
     /// Id of the call.
-    pub id: Id,
+    pub id: JsonRpcId,
     /// Name of the method.
     pub method: String,
     /// Parameters of the call; null if the call has none.
@@ -31,7 +31,7 @@ pub struct JsonRpcCall {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RejectedCall {
     /// Id of the call, or null if it could not be read.
-    pub id: Id,
+    pub id: JsonRpcId,
     /// Reason for the rejection.
     pub failure: Failure,
 }
@@ -40,32 +40,32 @@ pub struct RejectedCall {
 ///
 /// # Errors
 /// `malformed-json` for what is not JSON, `invalid-request` for what is not one call.
-pub fn parse(body: &[u8]) -> Result<JsonRpcCall, RejectedCall> {
-    let refuse =
+pub fn parse_call(body: &[u8]) -> Result<JsonRpcCall, RejectedCall> {
+    let rejected_call =
         |id, code, message: &str| RejectedCall { id, failure: Failure::new(code, message) };
     // Read as any JSON first: a derived reader could not distinguish malformed JSON from a call that is no call.
     let value: Value = serde_json::from_slice(body).map_err(|_syntax| {
-        refuse(Id::NULL, Code::MalformedJson, "the body is not one JSON document")
+        rejected_call(JsonRpcId::NULL, Code::MalformedJson, "the body is not one JSON document")
     })?;
     let mut call = match value {
         Value::Object(call) => call,
         Value::Array(_) => {
             let message = "batches are not supported; send one call for each request";
-            return Err(refuse(Id::NULL, Code::InvalidRequest, message));
+            return Err(rejected_call(JsonRpcId::NULL, Code::InvalidRequest, message));
         }
         _ => {
             let message = "the body is not a JSON-RPC call";
-            return Err(refuse(Id::NULL, Code::InvalidRequest, message));
+            return Err(rejected_call(JsonRpcId::NULL, Code::InvalidRequest, message));
         }
     };
     // Before all other members, because every later error must carry the id.
-    let id = id(&mut call)?;
-    let invalid = |message: &str| refuse(id.clone(), Code::InvalidRequest, message);
+    let id = take_id(&mut call)?;
+    let invalid_request = |message: &str| rejected_call(id.clone(), Code::InvalidRequest, message);
     if call.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return Err(invalid("`jsonrpc` must be \"2.0\""));
+        return Err(invalid_request("`jsonrpc` must be \"2.0\""));
     }
     let Some(Value::String(method)) = call.remove("method") else {
-        return Err(invalid("`method` must be a text"));
+        return Err(invalid_request("`method` must be a text"));
     };
     match call.remove("params").unwrap_or_default() {
         // A list is valid JSON-RPC; the reader of the parameters refuses it with its own message.
@@ -73,16 +73,16 @@ pub fn parse(body: &[u8]) -> Result<JsonRpcCall, RejectedCall> {
             Ok(JsonRpcCall { id, method, params })
         }
         Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            Err(invalid("`params` must be an object"))
+            Err(invalid_request("`params` must be an object"))
         }
     }
 }
 
-fn id(call: &mut Map<String, Value>) -> Result<Id, RejectedCall> {
+fn take_id(call: &mut Map<String, Value>) -> Result<JsonRpcId, RejectedCall> {
     match call.remove("id").unwrap_or_default() {
-        id @ (Value::Null | Value::String(_) | Value::Number(_)) => Ok(Id(id)),
+        id @ (Value::Null | Value::String(_) | Value::Number(_)) => Ok(JsonRpcId(id)),
         Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(RejectedCall {
-            id: Id::NULL,
+            id: JsonRpcId::NULL,
             failure: Failure::new(Code::InvalidRequest, "`id` must be a text, a number or null"),
         }),
     }
@@ -90,24 +90,24 @@ fn id(call: &mut Map<String, Value>) -> Result<Id, RejectedCall> {
 
 /// Writes the answer of a successful call.
 #[must_use]
-pub fn success(id: Id, result: Value) -> Value {
+pub fn success_response(id: JsonRpcId, result: Value) -> Value {
     response(id).with("result", result).into()
 }
 
 /// Writes the answer of a failed call, which is the same in both versions.
 #[must_use]
-pub fn failure(id: Id, failure: &Failure) -> Value {
+pub fn failure_response(id: JsonRpcId, failure: &Failure) -> Value {
     let error = json!({
         "code": problem::wire_codes(failure.code).jsonrpc,
         "message": failure.message,
-        "data": problem::data(failure),
+        "data": problem::json_rpc_error_data(failure),
     });
     response(id).with("error", error).into()
 }
 
 /// Creates an answer without its result. The caller moves the result into the answer, because the result may be
 /// large.
-fn response(Id(id): Id) -> ObjectBuilder {
+fn response(JsonRpcId(id): JsonRpcId) -> ObjectBuilder {
     ObjectBuilder::of("jsonrpc", "2.0").with("id", id)
 }
 
@@ -116,9 +116,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn refused(body: &str) -> (Value, i64) {
-        let refusal = parse(body.as_bytes()).expect_err(body);
-        (refusal.id.0, problem::wire_codes(refusal.failure.code).jsonrpc)
+    fn rejected_id_and_code(body: &str) -> (Value, i64) {
+        let rejected_call = parse_call(body.as_bytes()).expect_err(body);
+        (rejected_call.id.0, problem::wire_codes(rejected_call.failure.code).jsonrpc)
     }
 
     #[test]
@@ -137,28 +137,28 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":1,"method":5}"#, json!(1), -32600),
             (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":5}"#, json!(1), -32600),
         ] {
-            assert_eq!(refused(body), (id, code), "{body}");
+            assert_eq!(rejected_id_and_code(body), (id, code), "{body}");
         }
     }
 
     #[test]
     fn deeply_nested_arrays_are_refused_as_malformed() {
-        assert_eq!(refused(&"[".repeat(100_000)).1, -32700);
+        assert_eq!(rejected_id_and_code(&"[".repeat(100_000)).1, -32700);
     }
 
     #[test]
     fn a_call_keeps_its_id() {
         for id in [json!(null), json!(1), json!(1.5), json!("x"), json!(u64::MAX)] {
             let body = json!({"jsonrpc": "2.0", "id": id, "method": "m"}).to_string();
-            let call = parse(body.as_bytes()).expect("a call");
-            assert_eq!(success(call.id, json!(true))["id"], id);
+            let call = parse_call(body.as_bytes()).expect("a call");
+            assert_eq!(success_response(call.id, json!(true))["id"], id);
         }
     }
 
     proptest! {
         #[test]
         fn no_bytes_make_the_parser_panic(body in proptest::collection::vec(any::<u8>(), 0..200)) {
-            _ = parse(&body);
+            _ = parse_call(&body);
         }
     }
 }

@@ -20,7 +20,7 @@ pub mod v0_3;
 pub mod v1;
 pub mod v1_json;
 
-pub use card::{CardForm, card};
+pub use card::{CardFormat, card_json};
 pub use json_object::with_path_params;
 pub use method::Method;
 

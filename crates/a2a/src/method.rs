@@ -2,8 +2,6 @@
 
 use algonius_actors::model::access::endpoint_config::ProtocolOperation;
 
-use Method as Op;
-
 /// Method of the protocol, independent of the protocol version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
@@ -37,35 +35,35 @@ pub enum Method {
 
 /// Methods of 0.3, followed by four aliases of older clients.
 const METHODS_0_3: &[(&str, Method)] = &[
-    ("message/send", Op::Send),
-    ("message/stream", Op::Stream),
-    ("tasks/get", Op::Get),
-    ("tasks/cancel", Op::Cancel),
-    ("tasks/resubscribe", Op::Subscribe),
-    ("tasks/pushNotificationConfig/set", Op::PushSet),
-    ("tasks/pushNotificationConfig/get", Op::PushGet),
-    ("tasks/pushNotificationConfig/list", Op::PushList),
-    ("tasks/pushNotificationConfig/delete", Op::PushDelete),
-    ("agent/getAuthenticatedExtendedCard", Op::ExtendedCard),
-    ("task/get", Op::Get),
-    ("task/status", Op::Status),
-    ("task/cancel", Op::Cancel),
-    ("agent/card", Op::Card),
+    ("message/send", Method::Send),
+    ("message/stream", Method::Stream),
+    ("tasks/get", Method::Get),
+    ("tasks/cancel", Method::Cancel),
+    ("tasks/resubscribe", Method::Subscribe),
+    ("tasks/pushNotificationConfig/set", Method::PushSet),
+    ("tasks/pushNotificationConfig/get", Method::PushGet),
+    ("tasks/pushNotificationConfig/list", Method::PushList),
+    ("tasks/pushNotificationConfig/delete", Method::PushDelete),
+    ("agent/getAuthenticatedExtendedCard", Method::ExtendedCard),
+    ("task/get", Method::Get),
+    ("task/status", Method::Status),
+    ("task/cancel", Method::Cancel),
+    ("agent/card", Method::Card),
 ];
 
 /// Methods of 1.0.
 const METHODS_1_0: &[(&str, Method)] = &[
-    ("SendMessage", Op::Send),
-    ("SendStreamingMessage", Op::Stream),
-    ("GetTask", Op::Get),
-    ("ListTasks", Op::List),
-    ("CancelTask", Op::Cancel),
-    ("SubscribeToTask", Op::Subscribe),
-    ("CreateTaskPushNotificationConfig", Op::PushSet),
-    ("GetTaskPushNotificationConfig", Op::PushGet),
-    ("ListTaskPushNotificationConfigs", Op::PushList),
-    ("DeleteTaskPushNotificationConfig", Op::PushDelete),
-    ("GetExtendedAgentCard", Op::ExtendedCard),
+    ("SendMessage", Method::Send),
+    ("SendStreamingMessage", Method::Stream),
+    ("GetTask", Method::Get),
+    ("ListTasks", Method::List),
+    ("CancelTask", Method::Cancel),
+    ("SubscribeToTask", Method::Subscribe),
+    ("CreateTaskPushNotificationConfig", Method::PushSet),
+    ("GetTaskPushNotificationConfig", Method::PushGet),
+    ("ListTaskPushNotificationConfigs", Method::PushList),
+    ("DeleteTaskPushNotificationConfig", Method::PushDelete),
+    ("GetExtendedAgentCard", Method::ExtendedCard),
 ];
 
 impl Method {
@@ -107,8 +105,8 @@ impl Method {
     }
 }
 
-fn find_method(table: &[(&str, Method)], word: &str) -> Option<Method> {
-    table.iter().find(|(name, _)| *name == word).map(|(_, method)| *method)
+fn find_method(table: &[(&str, Method)], name: &str) -> Option<Method> {
+    table.iter().find(|(known, _)| *known == name).map(|(_, method)| *method)
 }
 
 #[cfg(test)]

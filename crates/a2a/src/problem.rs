@@ -180,7 +180,7 @@ const SERVICE_DOMAIN: &str = "algonius.dev";
 /// First and last number of the protocol's own errors.
 const PROTOCOL_ERROR_RANGE: (i64, i64) = (-32009, -32001);
 
-fn error_names(code: Code) -> Option<&'static (i64, &'static str, &'static str)> {
+fn find_error_names(code: Code) -> Option<&'static (i64, &'static str, &'static str)> {
     let number = wire_codes(code).jsonrpc;
     ERROR_NAMES.iter().find(|(known, _, _)| *known == number)
 }
@@ -195,17 +195,17 @@ pub const fn http_status_before_dispatch(code: Code) -> u16 {
 /// Returns the HTTP status of a refused operation. In 1.0, the protocol's own errors have the status that goes
 /// with their gRPC status.
 #[must_use]
-pub fn http(code: Code, version: ProtocolVersion) -> u16 {
+pub fn http_status(code: Code, version: ProtocolVersion) -> u16 {
     let WireCodes { jsonrpc, http, grpc } = wire_codes(code);
     // 1.0 maps its own errors through gRPC; errors of this service keep the status that HTTP has for them.
-    let is_own = (PROTOCOL_ERROR_RANGE.0..=PROTOCOL_ERROR_RANGE.1).contains(&jsonrpc);
-    if is_own && version == ProtocolVersion::V1_0 { grpc.wire_values().2 } else { http }
+    let is_protocol_error = (PROTOCOL_ERROR_RANGE.0..=PROTOCOL_ERROR_RANGE.1).contains(&jsonrpc);
+    if is_protocol_error && version == ProtocolVersion::V1_0 { grpc.wire_values().2 } else { http }
 }
 
 /// Returns the reason of a code in details of 1.0 and the domain that defines the reason.
 #[must_use]
-pub fn reason(code: Code) -> (String, &'static str) {
-    match error_names(code) {
+pub fn reason_and_domain(code: Code) -> (String, &'static str) {
+    match find_error_names(code) {
         Some((_, reason, _)) => ((*reason).to_owned(), PROTOCOL_DOMAIN),
         // Reasons of `google.rpc.ErrorInfo` are upper case with underscores by convention.
         None => (code.as_str().to_uppercase().replace('-', "_"), SERVICE_DOMAIN),
@@ -215,25 +215,25 @@ pub fn reason(code: Code) -> (String, &'static str) {
 /// Returns the name of a code for clients of 0.3.
 #[must_use]
 pub fn error_type(code: Code) -> Option<&'static str> {
-    error_names(code).map(|(_, _, name)| *name)
+    find_error_names(code).map(|(_, _, name)| *name)
 }
 
 /// Returns the one detail of an error of 1.0: a `google.rpc.ErrorInfo`.
 #[must_use]
 pub fn error_info(failure: &Failure) -> Value {
-    let (reason, domain) = reason(failure.code);
+    let (reason, domain) = reason_and_domain(failure.code);
     json!({
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
         "reason": reason,
         "domain": domain,
-        "metadata": details(failure),
+        "metadata": error_details(failure),
     })
 }
 
-/// Returns the `data` of an error on JSON-RPC: a list in both versions. 0.3 does not define its form, and the Go
+/// Returns the `json_rpc_error_data` of an error on JSON-RPC: a list in both versions. 0.3 does not define its form, and the Go
 /// SDK, which also supports 0.3, reads only a list.
 #[must_use]
-pub fn data(failure: &Failure) -> Value {
+pub fn json_rpc_error_data(failure: &Failure) -> Value {
     json!([error_info(failure)])
 }
 
@@ -253,7 +253,7 @@ pub fn rest_body(failure: &Failure, version: ProtocolVersion, http: u16) -> Valu
             let mut body = json!({
                 "code": wire_codes(failure.code).jsonrpc,
                 "message": failure.message,
-                "data": details(failure),
+                "data": error_details(failure),
                 "error": status,
             });
             if let (Some(body), Some(name)) = (body.as_object_mut(), error_type(failure.code)) {
@@ -274,7 +274,7 @@ pub const fn is_unavailable(code: Code) -> bool {
 
 /// Returns the details that every protocol adds to the error message.
 #[must_use]
-pub fn details(failure: &Failure) -> Value {
+pub fn error_details(failure: &Failure) -> Value {
     let mut details = json!({
         "code": failure.code.as_str(),
         "category": failure.category().as_str(),
@@ -320,7 +320,7 @@ pub struct Problem {
 
 /// Returns the body of an HTTP error response, in the form of RFC 9457.
 #[must_use]
-pub fn document(failure: &Failure) -> Problem {
+pub fn problem_document(failure: &Failure) -> Problem {
     Problem {
         urn: format!("urn:algonius:error:{}", failure.code),
         title: failure.code,
@@ -349,8 +349,8 @@ static SERVICE_URL: std::sync::RwLock<String> = std::sync::RwLock::new(String::n
 /// Sets the address of the service for the pages that errors name.
 pub fn set_service_url(url: &str) {
     // A poisoned lock leaves the old address, which is better than no answer.
-    if let Ok(mut service) = SERVICE_URL.write() {
-        url.trim_end_matches('/').clone_into(&mut service);
+    if let Ok(mut service_url) = SERVICE_URL.write() {
+        url.trim_end_matches('/').clone_into(&mut service_url);
     }
 }
 
@@ -363,8 +363,8 @@ pub fn page_url(code: Code) -> String {
 /// Returns the address of the page about a code that may be of another release.
 #[must_use]
 pub fn page_url_of(code: &str) -> String {
-    let service = SERVICE_URL.read().map(|service| service.clone()).unwrap_or_default();
-    format!("{service}{ERROR_PAGES_PATH}{code}")
+    let service_url = SERVICE_URL.read().map(|url| url.clone()).unwrap_or_default();
+    format!("{service_url}{ERROR_PAGES_PATH}{code}")
 }
 
 #[cfg(test)]

@@ -14,13 +14,17 @@ use super::{v1, v1_json as json};
 use losses::{LOSSES_0_3, LOSSES_1_0, LOSSES_REST};
 
 /// Returns the value with its object keys in the spelling of `.proto` files.
-fn snake(value: Value) -> Value {
+fn with_snake_case_keys(value: Value) -> Value {
     match value {
         Value::Object(map) => map
             .into_iter()
             .map(|(key, value)| {
                 // The keys of free data belong to the caller and keep their spelling.
-                let inner = if key == "metadata" || key == "data" { value } else { snake(value) };
+                let converted = if key == "metadata" || key == "data" {
+                    value
+                } else {
+                    with_snake_case_keys(value)
+                };
                 let mut name = String::new();
                 for letter in key.chars() {
                     if letter.is_ascii_uppercase() {
@@ -28,10 +32,10 @@ fn snake(value: Value) -> Value {
                     }
                     name.push(letter.to_ascii_lowercase());
                 }
-                (name, inner)
+                (name, converted)
             })
             .collect(),
-        Value::Array(list) => list.into_iter().map(snake).collect(),
+        Value::Array(list) => list.into_iter().map(with_snake_case_keys).collect(),
         other => other,
     }
 }
@@ -43,8 +47,8 @@ fn with_unknown_fields(value: Value) -> Value {
             let unknown_field = ("xStranger".to_owned(), serde_json::json!({"y": [1]}));
             let known_fields = map.into_iter().map(|(key, value)| {
                 let is_free = key == "metadata" || key == "data";
-                let inner = if is_free { value } else { with_unknown_fields(value) };
-                (key, inner)
+                let converted = if is_free { value } else { with_unknown_fields(value) };
+                (key, converted)
             });
             known_fields.chain([unknown_field]).collect()
         }
@@ -61,44 +65,44 @@ macro_rules! readers {
 
 /// All functions that read JSON from outside the service.
 fn readers() -> Readers {
-    use v0_3::read as old;
-    use {json::read as new, rest::read as http};
+    use v0_3::read as jsonrpc_0_3;
+    use {json::read as json_1_0, rest::read as http_0_3};
     readers![
-        old::send,
-        old::get,
-        old::cancel,
-        old::subscribe,
-        old::push_set,
-        old::push_get,
-        old::push_list,
-        old::push_delete,
-        old::reply,
-        old::task,
-        old::event,
-        http::send,
-        http::get,
-        http::list,
-        http::cancel,
-        http::subscribe,
-        http::push_set,
-        http::push_get,
-        http::push_list,
-        http::push_delete,
-        http::reply,
-        http::task,
-        http::event,
-        new::send,
-        new::get,
-        new::list,
-        new::cancel,
-        new::subscribe,
-        new::push_set,
-        new::push_get,
-        new::push_list,
-        new::push_delete,
-        new::reply,
-        new::task,
-        new::event,
+        jsonrpc_0_3::send,
+        jsonrpc_0_3::get,
+        jsonrpc_0_3::cancel,
+        jsonrpc_0_3::subscribe,
+        jsonrpc_0_3::push_set,
+        jsonrpc_0_3::push_get,
+        jsonrpc_0_3::push_list,
+        jsonrpc_0_3::push_delete,
+        jsonrpc_0_3::reply,
+        jsonrpc_0_3::task,
+        jsonrpc_0_3::event,
+        http_0_3::send,
+        http_0_3::get,
+        http_0_3::list,
+        http_0_3::cancel,
+        http_0_3::subscribe,
+        http_0_3::push_set,
+        http_0_3::push_get,
+        http_0_3::push_list,
+        http_0_3::push_delete,
+        http_0_3::reply,
+        http_0_3::task,
+        http_0_3::event,
+        json_1_0::send,
+        json_1_0::get,
+        json_1_0::list,
+        json_1_0::cancel,
+        json_1_0::subscribe,
+        json_1_0::push_set,
+        json_1_0::push_get,
+        json_1_0::push_list,
+        json_1_0::push_delete,
+        json_1_0::reply,
+        json_1_0::task,
+        json_1_0::event,
     ]
 }
 
@@ -106,46 +110,46 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn events_of_1_0_survive_a_round_trip(event in strategies::event()) {
-        let expected = LOSSES_1_0.event(event.clone());
+    fn events_of_1_0_survive_a_round_trip(event in strategies::any_event()) {
+        let expected = LOSSES_1_0.apply_to_event(event.clone());
         let written = json::write::event(event);
         prop_assert_eq!(json::read::event(written.clone()), Ok(expected.clone()));
-        prop_assert_eq!(json::read::event(snake(written.clone())), Ok(expected.clone()));
+        prop_assert_eq!(json::read::event(with_snake_case_keys(written.clone())), Ok(expected.clone()));
         prop_assert_eq!(json::read::event(with_unknown_fields(written)), Ok(expected));
     }
 
     #[test]
-    fn events_of_0_3_survive_a_round_trip_except_for_known_losses(event in strategies::event()) {
-        let expected = LOSSES_0_3.event(event.clone());
+    fn events_of_0_3_survive_a_round_trip_except_for_known_losses(event in strategies::any_event()) {
+        let expected = LOSSES_0_3.apply_to_event(event.clone());
         let written = v0_3::write::event(event);
         prop_assert_eq!(v0_3::read::event(written.clone()), Ok(expected.clone()));
         prop_assert_eq!(v0_3::read::event(with_unknown_fields(written)), Ok(expected));
     }
 
     #[test]
-    fn events_of_0_3_over_http_survive_except_for_known_losses(event in strategies::event()) {
-        let expected = LOSSES_REST.event(event.clone());
+    fn events_of_0_3_over_http_survive_except_for_known_losses(event in strategies::any_event()) {
+        let expected = LOSSES_REST.apply_to_event(event.clone());
         let written = rest::write::event(event);
         prop_assert_eq!(rest::read::event(written.clone()), Ok(expected.clone()));
-        prop_assert_eq!(rest::read::event(snake(written)), Ok(expected));
+        prop_assert_eq!(rest::read::event(with_snake_case_keys(written)), Ok(expected));
     }
 
     #[test]
-    fn writing_a_read_event_of_0_3_again_changes_nothing(event in strategies::event()) {
+    fn writing_a_read_event_of_0_3_again_changes_nothing(event in strategies::any_event()) {
         let written = v0_3::write::event(event);
         let parsed = v0_3::read::event(written.clone()).expect("an event");
         prop_assert_eq!(v0_3::write::event(parsed), written);
     }
 
     #[test]
-    fn a_push_configuration_survives_every_dialect(config in strategies::push()) {
+    fn a_push_configuration_survives_every_dialect(config in strategies::any_push_config()) {
         prop_assert_eq!(json::read::push_set(json::write::push(config.clone())), Ok(config.clone()));
         prop_assert_eq!(v0_3::read::push_set(v0_3::write::push(config.clone())), Ok(config.clone()));
-        let task = config.task_id.clone().unwrap_or_default();
+        let task_id = config.task_id.clone().unwrap_or_default();
         let body = rest::write::push(config.clone());
-        let body = crate::with_path_params(body, &[("taskId", &task)]).expect("a body");
+        let body = crate::with_path_params(body, &[("taskId", &task_id)]).expect("a body");
         let parsed = rest::read::push_set(body).expect("a configuration");
-        let id = config.id.clone().unwrap_or(task);
+        let id = config.id.clone().unwrap_or(task_id);
         prop_assert_eq!(&parsed.id, &Some(id));
         prop_assert_eq!(v1::PushConfig { id: config.id.clone(), ..parsed }, config);
     }
@@ -160,9 +164,9 @@ proptest! {
     /// Replaces one value of a valid body by any other value: each rejection is the caller's fault.
     #[test]
     fn a_broken_body_is_a_client_error(
-        event in strategies::event(),
-        at in any::<prop::sample::Index>(),
-        other in strategies::any_json(),
+        event in strategies::any_event(),
+        position in any::<prop::sample::Index>(),
+        replacement in strategies::any_json(),
     ) {
         use algonius_actors::model::code::Code;
         let bodies = [
@@ -170,7 +174,7 @@ proptest! {
             rest::write::event(event),
         ];
         for valid_body in bodies {
-            let broken = strategies::replace_value(valid_body, at, &other);
+            let broken = strategies::replace_value(valid_body, position, &replacement);
             for body in [broken.clone(), serde_json::json!({"message": broken})] {
                 for read in readers() {
                     let code = read(body.clone()).map_or(Code::InvalidParams, |failure| failure.code);
@@ -182,6 +186,6 @@ proptest! {
 
     #[test]
     fn no_bytes_make_a_body_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-        _ = rest::read::body(&bytes);
+        _ = rest::read::parse_body(&bytes);
     }
 }

@@ -17,19 +17,19 @@ use crate::json_object::{ObjectBuilder, ObjectFields, invalid};
 
 /// Dialect of 0.3 over JSON-RPC.
 const DIALECT: JsonDialect = JsonDialect {
-    tag: TagStyle::Field,
+    tag_style: TagStyle::Field,
     parts: "parts",
-    references: true,
+    has_references: true,
     has_final_field: true,
-    state,
-    role,
-    part_out,
-    part_in,
+    state_name,
+    role_name,
+    write_part,
+    read_part,
 };
 
 /// Returns the word of 0.3 for a task state.
 #[must_use]
-pub const fn state(state: TaskState) -> &'static str {
+pub const fn state_name(state: TaskState) -> &'static str {
     match state {
         TaskState::Submitted => "submitted",
         TaskState::Working => "working",
@@ -44,24 +44,25 @@ pub const fn state(state: TaskState) -> &'static str {
 
 /// Returns the word of 0.3 for the role of a message.
 #[must_use]
-pub const fn role(role: Role) -> &'static str {
+pub const fn role_name(role: Role) -> &'static str {
     match role {
         Role::User => "user",
         Role::Agent => "agent",
     }
 }
 
-fn part_out(part: A2aPart) -> Value {
+fn write_part(part: A2aPart) -> Value {
     let A2aPart { content, filename, media_type, metadata } = part;
     let kind = |kind: &str| ObjectBuilder::of("kind", kind);
     let file = |name: &str, content: String| {
-        let file =
-            ObjectBuilder::of(name, content).some("name", filename).some("mimeType", media_type);
+        let file = ObjectBuilder::of(name, content)
+            .with_optional("name", filename)
+            .with_optional("mimeType", media_type);
         kind("file").with("file", file)
     };
     let part = match content {
         PartContent::Text(text) => kind("text").with("text", text),
-        PartContent::Data(data) => kind("data").with("data", object(data)),
+        PartContent::Data(data) => kind("data").with("data", wrap_in_object(data)),
         PartContent::Raw(bytes) => file("bytes", bytes),
         PartContent::Url(url) => file("uri", url),
     };
@@ -69,27 +70,27 @@ fn part_out(part: A2aPart) -> Value {
 }
 
 /// Returns the data as an object: 0.3 allows no other data, so any other value is wrapped in an object.
-fn object(data: Value) -> Value {
+fn wrap_in_object(data: Value) -> Value {
     if data.is_object() { data } else { ObjectBuilder::of("value", data).into() }
 }
 
-fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
-    let wrong_kind = |fields: &ObjectFields| {
+fn read_part(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
+    let wrong_kind_failure = |fields: &ObjectFields| {
         let kinds = "\"text\", \"data\" or \"file\" and have the field of that name";
         invalid(format!("`{}` must be of kind {kinds}", fields.path_for_error()))
     };
     // Drafts before 0.3 named the field `type`.
-    let kind = fields.string("kind")?.or(fields.string("type")?);
+    let kind = fields.non_empty_text("kind")?.or(fields.non_empty_text("type")?);
     let metadata = fields.data("metadata")?;
     // All three are read, so that a part with two contents is refused instead of losing one.
-    let contents = (fields.text("text")?, fields.value("data"), fields.object("file")?);
+    let contents = (fields.text("text")?, fields.take_value("data"), fields.object("file")?);
     let (content, filename, media_type) = match (kind.as_deref(), contents) {
         (Some("text") | None, (Some(text), None, None)) => (PartContent::Text(text), None, None),
         (Some("data") | None, (None, Some(data @ Value::Object(_)), None)) => {
             (PartContent::Data(data), None, None)
         }
         (Some("file") | None, (None, None, Some(mut file))) => {
-            let content = match (file.bytes("bytes")?, file.text("uri")?) {
+            let content = match (file.base64_text("bytes")?, file.text("uri")?) {
                 (Some(bytes), None) => PartContent::Raw(bytes),
                 (None, Some(uri)) => PartContent::Url(uri),
                 _ => {
@@ -97,9 +98,9 @@ fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
                     return Err(invalid(format!("`{path}` must have either `bytes` or `uri`")));
                 }
             };
-            (content, file.string("name")?, file.string("mimeType")?)
+            (content, file.non_empty_text("name")?, file.non_empty_text("mimeType")?)
         }
-        _ => return Err(wrong_kind(&fields)),
+        _ => return Err(wrong_kind_failure(&fields)),
     };
     Ok(A2aPart { content, filename, media_type, metadata })
 }
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn states_are_written_as_the_protocol_specifies() {
-        let words: Vec<_> = TaskState::ALL.iter().map(|state| super::state(*state)).collect();
+        let words: Vec<_> = TaskState::ALL.iter().map(|state| super::state_name(*state)).collect();
         assert_eq!(
             words.join(" "),
             "submitted working input-required completed canceled failed rejected auth-required"
@@ -214,7 +215,7 @@ mod tests {
             let params = json!({"message": message_json, "configuration": configuration});
             read::send(params).expect("a request")
         };
-        let SendRequest { message, wait, history, .. } = read_with(Value::Null);
+        let SendRequest { message, send_mode: wait, history, .. } = read_with(Value::Null);
         let contents: Vec<_> = message.parts.into_iter().map(|part| part.content).collect();
         let raw = PartContent::Raw("eA==".to_owned());
         let expected = [PartContent::Text("x".to_owned()), PartContent::Data(json!({"a": 1})), raw];
@@ -224,10 +225,10 @@ mod tests {
             (Some("c"), Some("t"))
         );
         assert_eq!((wait, history), (SendMode::Blocking, HistoryLength::All));
-        assert_eq!(read_with(json!({})).wait, SendMode::Blocking);
+        assert_eq!(read_with(json!({})).send_mode, SendMode::Blocking);
         let non_blocking = read_with(json!({"blocking": false, "historyLength": 0}));
         assert_eq!(
-            (non_blocking.wait, non_blocking.history),
+            (non_blocking.send_mode, non_blocking.history),
             (SendMode::NonBlocking, HistoryLength::Last(0))
         );
     }

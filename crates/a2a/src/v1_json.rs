@@ -12,19 +12,19 @@ use crate::json_object::{ObjectBuilder, ObjectFields, invalid};
 
 /// Dialect of 1.0.
 const DIALECT: JsonDialect = JsonDialect {
-    tag: TagStyle::Member,
+    tag_style: TagStyle::Member,
     parts: "parts",
-    references: true,
+    has_references: true,
     has_final_field: false,
-    state,
-    role,
-    part_out,
-    part_in,
+    state_name,
+    role_name,
+    write_part,
+    read_part,
 };
 
 /// Returns the word of 1.0 for a task state.
 #[must_use]
-pub const fn state(state: TaskState) -> &'static str {
+pub const fn state_name(state: TaskState) -> &'static str {
     match state {
         TaskState::Submitted => "TASK_STATE_SUBMITTED",
         TaskState::Working => "TASK_STATE_WORKING",
@@ -39,14 +39,14 @@ pub const fn state(state: TaskState) -> &'static str {
 
 /// Returns the word of 1.0 for the role of a message.
 #[must_use]
-pub const fn role(role: Role) -> &'static str {
+pub const fn role_name(role: Role) -> &'static str {
     match role {
         Role::User => "ROLE_USER",
         Role::Agent => "ROLE_AGENT",
     }
 }
 
-fn part_out(part: A2aPart) -> Value {
+fn write_part(part: A2aPart) -> Value {
     let A2aPart { content, filename, media_type, metadata } = part;
     let part = match content {
         PartContent::Text(text) => ObjectBuilder::of("text", text),
@@ -54,21 +54,28 @@ fn part_out(part: A2aPart) -> Value {
         PartContent::Url(url) => ObjectBuilder::of("url", url),
         PartContent::Data(data) => ObjectBuilder::of("data", data),
     };
-    part.some("filename", filename).some("mediaType", media_type).data("metadata", metadata).into()
+    part.with_optional("filename", filename)
+        .with_optional("mediaType", media_type)
+        .data("metadata", metadata)
+        .into()
 }
 
-fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
+fn read_part(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
     // Checked before the fields are read, because reading removes them.
-    let is_null = fields.has("data");
-    let content =
-        (fields.text("text")?, fields.bytes("raw")?, fields.text("url")?, fields.value("data"));
+    let has_data_field = fields.contains("data");
+    let content = (
+        fields.text("text")?,
+        fields.base64_text("raw")?,
+        fields.text("url")?,
+        fields.take_value("data"),
+    );
     let content = match content {
         (Some(text), None, None, None) => PartContent::Text(text),
         (None, Some(bytes), None, None) => PartContent::Raw(bytes),
         (None, None, Some(url), None) => PartContent::Url(url),
         (None, None, None, Some(data)) => PartContent::Data(data),
         // A null in `data` is a value; in every other field it means that the field is absent.
-        (None, None, None, None) if is_null => PartContent::Data(Value::Null),
+        (None, None, None, None) if has_data_field => PartContent::Data(Value::Null),
         _ => {
             let path = fields.path_for_error();
             let text = format!("`{path}` must have one of `text`, `raw`, `url` and `data`");
@@ -77,8 +84,8 @@ fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
     };
     Ok(A2aPart {
         content,
-        filename: fields.string("filename")?,
-        media_type: fields.string("mediaType")?,
+        filename: fields.non_empty_text("filename")?,
+        media_type: fields.non_empty_text("mediaType")?,
         metadata: fields.data("metadata")?,
     })
 }

@@ -13,7 +13,7 @@ mod wire;
 
 use serde_json::{Value, json};
 
-use self::client_state::{AcpClientState, AcpPending};
+use self::client_state::{AcpClientState, AcpPendingRequest};
 use self::opening::{AcpSetting, SessionOpening};
 use self::wire::{InitializeResult, OpenResult};
 use crate::fault::AgentError;
@@ -30,8 +30,8 @@ const PROTOCOL_VERSION: i64 = 1;
 pub(crate) struct AcpConnection {
     client: ClientInfo,
     client_state: AcpClientState,
-    agent: InitializeState,
-    recorded: replay::RecordedSettings,
+    initialize_state: InitializeState,
+    recorded_settings: replay::RecordedSettings,
 }
 
 /// State of `initialize`.
@@ -49,16 +49,16 @@ impl AcpConnection {
         Self {
             client,
             client_state: AcpClientState::new(),
-            agent: InitializeState::New,
-            recorded: replay::RecordedSettings::default(),
+            initialize_state: InitializeState::New,
+            recorded_settings: replay::RecordedSettings::default(),
         }
     }
 
     fn initialize(&mut self) -> Vec<Step> {
-        if !matches!(self.agent, InitializeState::New) {
+        if !matches!(self.initialize_state, InitializeState::New) {
             return vec![Step::protocol_error("the connection is initialized already")];
         }
-        self.agent = InitializeState::Initializing(Vec::new());
+        self.initialize_state = InitializeState::Initializing(Vec::new());
         let capabilities = json!({
             "fs": {"readTextFile": false, "writeTextFile": false},
             "terminal": false,
@@ -70,20 +70,21 @@ impl AcpConnection {
             "clientCapabilities": capabilities,
             "clientInfo": {"name": self.client.name, "version": self.client.version},
         });
-        let (id, send) = self.client_state.rpc.request("initialize", &params);
-        self.client_state.pending.insert(id, AcpPending::Initialize);
-        vec![send]
+        let (id, step) = self.client_state.rpc.request("initialize", &params);
+        self.client_state.pending_requests.insert(id, AcpPendingRequest::Initialize);
+        vec![step]
     }
 
     fn handle_initialize_response(&mut self, outcome: Result<Value, AgentError>) -> Vec<Step> {
-        let waiting = match std::mem::replace(&mut self.agent, InitializeState::Failed) {
-            InitializeState::Initializing(waiting) => waiting,
-            InitializeState::New | InitializeState::Ready(_) | InitializeState::Failed => {
-                Vec::new()
-            }
-        };
+        let waiting_openings =
+            match std::mem::replace(&mut self.initialize_state, InitializeState::Failed) {
+                InitializeState::Initializing(waiting_openings) => waiting_openings,
+                InitializeState::New | InitializeState::Ready(_) | InitializeState::Failed => {
+                    Vec::new()
+                }
+            };
         let result = outcome.and_then(|result| {
-            let parsed = InitializeResult::read(result);
+            let parsed = InitializeResult::from_json(result);
             let supported =
                 parsed.filter(|parsed| parsed.protocol_version == Some(PROTOCOL_VERSION));
             let message = "the agent does not speak version 1 of ACP".to_owned();
@@ -91,65 +92,73 @@ impl AcpConnection {
         });
         match result {
             Ok(result) => {
-                let info = result.info();
-                let mut steps = vec![Step::Initialized(info.clone())];
-                self.agent = InitializeState::Ready(info);
-                steps.extend(waiting.into_iter().flat_map(|opening| self.open(opening)));
+                let agent_info = result.to_agent_info();
+                let mut steps = vec![Step::Initialized(agent_info.clone())];
+                self.initialize_state = InitializeState::Ready(agent_info);
+                steps.extend(waiting_openings.into_iter().flat_map(|opening| self.open(opening)));
                 steps
             }
             Err(error) => {
-                let fault = error.fault(false);
-                let failed =
+                let fault = error.open_fault(false);
+                let initialize_failed =
                     Step::InitializeFailed { fault: fault.clone(), message: error.message };
-                let fail =
-                    |opening: SessionOpening| opening.fail(fault.clone(), "initialize failed");
-                std::iter::once(failed).chain(waiting.into_iter().map(fail)).collect()
+                let to_failed_step = |opening: SessionOpening| {
+                    opening.failed_step(fault.clone(), "initialize failed")
+                };
+                std::iter::once(initialize_failed)
+                    .chain(waiting_openings.into_iter().map(to_failed_step))
+                    .collect()
             }
         }
     }
 
     fn open(&mut self, mut opening: SessionOpening) -> Vec<Step> {
-        let pending = self.client_state.pending.values_mut().filter_map(|pending| match pending {
-            AcpPending::Open(other) => Some(other),
-            _ => None,
-        });
-        let (same, other_openings): (Vec<_>, Vec<_>) =
-            pending.partition(|other| other.session == opening.session);
-        if let Some(other) = same.into_iter().next() {
-            let is_adopted = other.adopt(&mut opening.settings);
-            return if is_adopted { Vec::new() } else { vec![opening.fail_key()] };
+        let pending_openings =
+            self.client_state.pending_requests.values_mut().filter_map(|pending| match pending {
+                AcpPendingRequest::Open(other) => Some(other),
+                _ => None,
+            });
+        let (same_session_openings, other_openings): (Vec<_>, Vec<_>) =
+            pending_openings.partition(|other| other.session == opening.session);
+        if let Some(pending_opening) = same_session_openings.into_iter().next() {
+            let is_adopted = pending_opening.adopt_settings(&mut opening.settings);
+            return if is_adopted { Vec::new() } else { vec![opening.key_in_use_step()] };
         }
-        if self.client_state.sessions.has(opening.session) {
-            return vec![opening.fail_key()];
+        if self.client_state.sessions.contains(opening.session) {
+            return vec![opening.key_in_use_step()];
         }
-        if opening.target.is_some()
-            && other_openings.iter().any(|other| other.target == opening.target)
+        if opening.resume_id.is_some()
+            && other_openings.iter().any(|other| other.resume_id == opening.resume_id)
         {
-            return vec![opening.fail(OpenFault::Other, "the conversation is being opened")];
+            return vec![opening.failed_step(OpenFault::Other, "the conversation is being opened")];
         }
-        let info = match &mut self.agent {
-            InitializeState::Ready(info) => info.clone(),
-            InitializeState::Initializing(waiting) => {
-                waiting.push(opening);
+        let agent_info = match &mut self.initialize_state {
+            InitializeState::Ready(agent_info) => agent_info.clone(),
+            InitializeState::Initializing(waiting_openings) => {
+                waiting_openings.push(opening);
                 return Vec::new();
             }
             InitializeState::New | InitializeState::Failed => {
-                return vec![opening.fail(OpenFault::Other, "the connection is not initialized")];
+                return vec![
+                    opening.failed_step(OpenFault::Other, "the connection is not initialized"),
+                ];
             }
         };
         if opening
-            .target
+            .resume_id
             .as_ref()
-            .is_some_and(|native| self.client_state.sessions.key(native).is_some())
+            .is_some_and(|native_id| self.client_state.sessions.key(native_id).is_some())
         {
-            return vec![opening.fail(OpenFault::Other, "the conversation is open already")];
+            return vec![opening.failed_step(OpenFault::Other, "the conversation is open already")];
         }
-        let Some(method) = opening.method(&info) else {
-            return vec![opening.fail(OpenFault::Other, "the agent cannot resume a conversation")];
+        let Some(method) = opening.method(&agent_info) else {
+            return vec![
+                opening.failed_step(OpenFault::Other, "the agent cannot resume a conversation"),
+            ];
         };
-        let (id, send) = self.client_state.rpc.request(method, &opening.params());
-        self.client_state.pending.insert(id, AcpPending::Open(opening));
-        vec![send]
+        let (id, step) = self.client_state.rpc.request(method, &opening.params());
+        self.client_state.pending_requests.insert(id, AcpPendingRequest::Open(opening));
+        vec![step]
     }
 
     fn handle_open_response(
@@ -159,69 +168,83 @@ impl AcpConnection {
         outcome: Result<Value, AgentError>,
     ) -> Vec<Step> {
         let result = match outcome {
-            Ok(result) => OpenResult::read(result).unwrap_or_default(),
+            Ok(result) => OpenResult::from_json(result).unwrap_or_default(),
             Err(error) => {
-                return vec![opening.fail(error.fault(opening.target.is_some()), &error.message)];
+                return vec![
+                    opening
+                        .failed_step(error.open_fault(opening.resume_id.is_some()), &error.message),
+                ];
             }
         };
-        let Some(native) = opening.target.clone().or_else(|| result.session_id.clone()) else {
-            return vec![opening.fail(OpenFault::Other, "the response has no session id")];
+        let Some(native_id) = opening.resume_id.clone().or_else(|| result.session_id.clone())
+        else {
+            return vec![opening.failed_step(OpenFault::Other, "the response has no session id")];
         };
-        if self.client_state.sessions.key(&native).is_some() {
-            return vec![opening.fail(OpenFault::Other, "the id belongs to another open session")];
+        if self.client_state.sessions.key(&native_id).is_some() {
+            return vec![
+                opening.failed_step(OpenFault::Other, "the id belongs to another open session"),
+            ];
         }
-        let recorded = self.recorded.take(&native, opening.target.is_some().then_some(id));
-        let later_settings = opening.merge(recorded);
+        let recorded_settings = self
+            .recorded_settings
+            .take_settings(&native_id, opening.resume_id.is_some().then_some(id));
+        let later_settings = opening.merge_recorded_settings(recorded_settings);
         for (id, setting) in
             later_settings.into_iter().filter_map(|(id, setting)| Some((id?, setting)))
         {
-            let native = native.clone();
-            self.client_state.pending.insert(id, AcpPending::Setting { native, setting });
+            let native_id = native_id.clone();
+            self.client_state
+                .pending_requests
+                .insert(id, AcpPendingRequest::SessionSetting { native_id, setting });
         }
         let key = opening.session;
-        let early_updates = self.client_state.sessions.insert(opening, native, &result);
+        let early_updates = self.client_state.sessions.insert(opening, native_id, &result);
         let is_codex = self.is_codex();
         for update in early_updates {
-            self.client_state.sessions.update(key, &update, is_codex);
+            self.client_state.sessions.handle_update(key, &update, is_codex);
         }
-        self.advance(key)
+        self.advance_opening(key)
     }
 
     /// Sends the next setting of an opening, or reports the session as open.
-    fn advance(&mut self, key: SessionKey) -> Vec<Step> {
+    fn advance_opening(&mut self, key: SessionKey) -> Vec<Step> {
         let Some(session) = self.client_state.sessions.find_mut(key) else { return Vec::new() };
-        let Some((recorded, setting)) = session.next_setting() else { return session.finish(key) };
-        let setting = setting.resolve(session.options().0);
-        let native = session.native.clone();
-        let request = setting.request(&native, session.options());
-        let (id, steps) = match recorded {
+        let Some((recorded_id, setting)) = session.next_setting() else {
+            return session.finish_opening(key);
+        };
+        let setting = setting.resolve(session.options_and_has_modes().0);
+        let native_id = session.native_id.clone();
+        let request = setting.request(&native_id, session.options_and_has_modes());
+        let (id, steps) = match recorded_id {
             Some(id) => (id, Vec::new()),
             None => {
-                let (id, send) = self.client_state.rpc.request(request.0, &request.1);
-                (id, vec![send])
+                let (id, step) = self.client_state.rpc.request(request.0, &request.1);
+                (id, vec![step])
             }
         };
-        self.client_state.pending.insert(id, AcpPending::Opening { native, setting });
+        self.client_state
+            .pending_requests
+            .insert(id, AcpPendingRequest::OpeningSetting { native_id, setting });
         steps
     }
 
     fn handle_opening_setting_response(
         &mut self,
-        native: &str,
+        native_id: &str,
         setting: &AcpSetting,
         outcome: Result<Value, AgentError>,
     ) -> Vec<Step> {
-        let Some(key) = self.client_state.sessions.key(native) else { return Vec::new() };
+        let Some(key) = self.client_state.sessions.key(native_id) else { return Vec::new() };
         let Some(session) = self.client_state.sessions.find_mut(key) else { return Vec::new() };
-        match outcome.and_then(|result| session.confirm(setting, &result)) {
-            Ok(()) => self.advance(key),
+        match outcome.and_then(|result| session.confirm_setting(setting, &result)) {
+            Ok(()) => self.advance_opening(key),
             Err(error) => {
                 self.client_state.sessions.remove(key);
-                let fault = match (setting, error.is_authentication()) {
+                let fault = match (setting, error.is_authentication_error()) {
                     (AcpSetting::Mode(mode), false) => {
                         OpenFault::ModeNotConfirmed { requested: mode.clone() }
                     }
-                    _ => error.fault(false),
+                    _ => error.open_fault(false),
                 };
                 vec![Step::OpenFailed { session: key, fault, message: error.message }]
             }
@@ -229,29 +252,31 @@ impl AcpConnection {
     }
 
     fn is_codex(&self) -> bool {
-        matches!(&self.agent, InitializeState::Ready(info) if info.name.contains("codex"))
+        matches!(&self.initialize_state, InitializeState::Ready(agent_info) if agent_info.name.contains("codex"))
     }
 
     fn handle_response(&mut self, id: &RequestId, outcome: Result<Value, AgentError>) -> Vec<Step> {
         let RequestId::Number(number) = id else {
             return vec![Step::protocol_error(format!("response to unknown request {id}"))];
         };
-        match self.client_state.pending.remove(number) {
+        match self.client_state.pending_requests.remove(number) {
             None => vec![Step::protocol_error(format!("response to unknown request {id}"))],
-            Some(AcpPending::Initialize) => self.handle_initialize_response(outcome),
-            Some(AcpPending::Open(opening)) => self.handle_open_response(*number, opening, outcome),
-            Some(AcpPending::Opening { native, setting }) => {
-                self.handle_opening_setting_response(&native, &setting, outcome)
+            Some(AcpPendingRequest::Initialize) => self.handle_initialize_response(outcome),
+            Some(AcpPendingRequest::Open(opening)) => {
+                self.handle_open_response(*number, opening, outcome)
             }
-            Some(AcpPending::Setting { native, setting }) => {
-                self.client_state.handle_setting_response(&native, setting, outcome)
+            Some(AcpPendingRequest::OpeningSetting { native_id, setting }) => {
+                self.handle_opening_setting_response(&native_id, &setting, outcome)
             }
-            Some(AcpPending::Prompt { native, .. }) => {
-                self.client_state.handle_prompt_response(&native, outcome)
+            Some(AcpPendingRequest::SessionSetting { native_id, setting }) => {
+                self.client_state.handle_setting_response(&native_id, setting, outcome)
+            }
+            Some(AcpPendingRequest::Prompt { native_id, .. }) => {
+                self.client_state.handle_prompt_response(&native_id, outcome)
             }
             // A session that the agent failed to close is of no use either.
-            Some(AcpPending::Close { native, line }) => {
-                self.client_state.finish_close(&native, Some(line))
+            Some(AcpPendingRequest::Close { native_id, line }) => {
+                self.client_state.finish_close(&native_id, Some(line))
             }
         }
     }
@@ -259,17 +284,17 @@ impl AcpConnection {
     fn handle_notification(&mut self, method: &str, params: &Value) -> Vec<Step> {
         match method {
             "session/update" => {
-                let Some(native) = params.get("sessionId").and_then(Value::as_str) else {
+                let Some(native_id) = params.get("sessionId").and_then(Value::as_str) else {
                     return vec![Step::protocol_error("update without a session id")];
                 };
                 let update = params.get("update").cloned().unwrap_or_default();
-                match self.client_state.sessions.key(native) {
+                match self.client_state.sessions.key(native_id) {
                     Some(key) => {
                         let is_codex = self.is_codex();
-                        self.client_state.sessions.update(key, &update, is_codex)
+                        self.client_state.sessions.handle_update(key, &update, is_codex)
                     }
                     None => {
-                        self.client_state.sessions.buffer_early_update(native, update);
+                        self.client_state.sessions.buffer_early_update(native_id, update);
                         Vec::new()
                     }
                 }
@@ -284,7 +309,7 @@ impl AcpConnection {
 
 impl Protocol for AcpConnection {
     fn receive(&mut self, line: &[u8]) -> Vec<Step> {
-        match RpcFrame::read(line) {
+        match RpcFrame::parse(line) {
             Ok(RpcFrame::Request { id, method, params }) => {
                 let (requests, sessions) =
                     (&mut self.client_state.requests, &mut self.client_state.sessions);
@@ -298,55 +323,61 @@ impl Protocol for AcpConnection {
         }
     }
 
-    fn command(&mut self, command: Command) -> Vec<Step> {
+    fn perform(&mut self, command: Command) -> Vec<Step> {
         match command {
             Command::Initialize => self.initialize(),
             Command::Open { session, start, cwd, mode, model, options } => {
-                let settings = opening::settings(mode, model, options);
+                let settings = opening::initial_settings(mode, model, options);
                 self.open(SessionOpening::new(session, start, cwd, settings))
             }
             Command::Prompt { session, parts } => self.client_state.prompt(session, &parts),
-            Command::Answer { session, request, answer } => self.client_state.requests.answer(
-                (session, &request),
+            Command::Answer { session, request_id, answer } => self.client_state.requests.answer(
+                (session, &request_id),
                 answer,
                 &mut self.client_state.rpc,
             ),
             Command::Cancel { session } => self.client_state.cancel(session),
             Command::SetMode { session, mode } => {
-                self.client_state.set(session, AcpSetting::Mode(mode))
+                self.client_state.change_setting(session, AcpSetting::Mode(mode))
             }
             Command::SetModel { session, model } => {
-                self.client_state.set(session, AcpSetting::Model(model))
+                self.client_state.change_setting(session, AcpSetting::Model(model))
             }
             Command::Close { session } => {
-                let can_close = matches!(&self.agent, InitializeState::Ready(info) if info.has_capability(AgentCapability::Close));
+                let can_close = matches!(&self.initialize_state, InitializeState::Ready(agent_info) if agent_info.has_capability(AgentCapability::Close));
                 self.client_state.close(session, can_close)
             }
         }
     }
 
     fn record_sent(&mut self, line: &[u8]) {
-        replay::record(self, line);
+        replay::record_sent_line(self, line);
     }
 
-    fn end(&mut self) -> Vec<Step> {
+    fn finish(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
         let message = "the process has ended";
-        if let InitializeState::Initializing(waiting) = &mut self.agent {
-            let waiting = std::mem::take(waiting);
+        if let InitializeState::Initializing(waiting_openings) = &mut self.initialize_state {
+            let waiting_openings = std::mem::take(waiting_openings);
             let fault = OpenFault::Other;
             steps.push(Step::InitializeFailed { fault, message: message.to_owned() });
-            steps.extend(waiting.iter().map(|opening| opening.fail(OpenFault::Other, message)));
+            steps.extend(
+                waiting_openings
+                    .iter()
+                    .map(|opening| opening.failed_step(OpenFault::Other, message)),
+            );
         }
-        let mut opening: Vec<_> = self.client_state.pending.drain().collect();
-        opening.sort_by_key(|(id, _)| *id);
-        steps.extend(opening.iter().filter_map(|(_, pending)| match pending {
-            AcpPending::Open(opening) => Some(opening.fail(OpenFault::Other, message)),
+        let mut pending_requests: Vec<_> = self.client_state.pending_requests.drain().collect();
+        pending_requests.sort_by_key(|(id, _)| *id);
+        steps.extend(pending_requests.iter().filter_map(|(_, pending)| match pending {
+            AcpPendingRequest::Open(opening) => {
+                Some(opening.failed_step(OpenFault::Other, message))
+            }
             _ => None,
         }));
-        for (session, native, is_ready) in self.client_state.sessions.all() {
+        for (session, native_id, is_ready) in self.client_state.sessions.all() {
             if is_ready {
-                steps.extend(self.client_state.end_lost_turn(session, &native, None));
+                steps.extend(self.client_state.end_lost_turn(session, &native_id, None));
             } else {
                 let (fault, message) = (OpenFault::Other, message.to_owned());
                 steps.push(Step::OpenFailed { session, fault, message });

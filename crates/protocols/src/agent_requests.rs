@@ -11,7 +11,7 @@ use crate::model::ids::{RequestId, SessionKey};
 pub(crate) struct UnansweredRequest<T> {
     pub(crate) id: RequestId,
     pub(crate) session: SessionKey,
-    pub(crate) form: T,
+    pub(crate) answer_context: T,
 }
 
 /// Answer among the replayed lines.
@@ -20,7 +20,7 @@ struct RecordedAnswer {
     /// Number of the sent line.
     line: u64,
     /// True if the answer rejects a second request with the same id.
-    is_conflict: bool,
+    rejects_reused_id: bool,
     /// Result in the form of the protocol.
     result: Value,
 }
@@ -28,9 +28,9 @@ struct RecordedAnswer {
 /// Open requests, used ids, and the answers of a replay.
 #[derive(Debug)]
 pub(crate) struct AgentRequestTable<T> {
-    open: Vec<UnansweredRequest<T>>,
-    used: HashSet<RequestId>,
-    recorded: HashMap<RequestId, VecDeque<RecordedAnswer>>,
+    open_requests: Vec<UnansweredRequest<T>>,
+    used_ids: HashSet<RequestId>,
+    recorded_answers: HashMap<RequestId, VecDeque<RecordedAnswer>>,
 }
 
 /// Result of the registration of an id.
@@ -44,7 +44,11 @@ pub(crate) enum IdClaim<T> {
 
 impl<T> Default for AgentRequestTable<T> {
     fn default() -> Self {
-        Self { open: Vec::new(), used: HashSet::new(), recorded: HashMap::new() }
+        Self {
+            open_requests: Vec::new(),
+            used_ids: HashSet::new(),
+            recorded_answers: HashMap::new(),
+        }
     }
 }
 
@@ -54,62 +58,62 @@ impl<T> AgentRequestTable<T> {
         &mut self,
         id: RequestId,
         line: u64,
-        (is_conflict, result): (bool, Value),
+        (rejects_reused_id, result): (bool, Value),
     ) {
-        let answer = RecordedAnswer { line, is_conflict, result };
-        self.recorded.entry(id).or_default().push_back(answer);
+        let answer = RecordedAnswer { line, rejects_reused_id, result };
+        self.recorded_answers.entry(id).or_default().push_back(answer);
     }
 
     /// Returns the result that the next request with this id received before the replay.
     pub(crate) fn recorded_result(&self, id: &RequestId) -> Option<&Value> {
-        self.recorded.get(id)?.front().map(|answer| &answer.result)
+        self.recorded_answers.get(id)?.front().map(|answer| &answer.result)
     }
 
     /// Returns the number of the sent line that answered the next request with this id.
-    pub(crate) fn recorded_line(&self, id: &RequestId) -> Option<u64> {
-        let answer = self.recorded.get(id)?.front()?;
-        (!answer.is_conflict).then_some(answer.line)
+    pub(crate) fn recorded_answer_line(&self, id: &RequestId) -> Option<u64> {
+        let answer = self.recorded_answers.get(id)?.front()?;
+        (!answer.rejects_reused_id).then_some(answer.line)
     }
 
     /// Returns whether a recorded answer shows that the request was open when its id was used again.
     pub(crate) fn is_recorded_as_open(&self, id: &RequestId) -> bool {
-        let next_answer = self.recorded.get(id).and_then(VecDeque::front);
-        next_answer.is_some_and(|answer| answer.is_conflict)
+        let next_answer = self.recorded_answers.get(id).and_then(VecDeque::front);
+        next_answer.is_some_and(|answer| answer.rejects_reused_id)
     }
 
     /// Takes the recorded answer to a request; returns whether there was one, so that none must be sent.
-    pub(crate) fn take_recorded(&mut self, id: &RequestId) -> bool {
-        let Some(answers) = self.recorded.get_mut(id) else { return false };
+    pub(crate) fn take_recorded_answer(&mut self, id: &RequestId) -> bool {
+        let Some(answers) = self.recorded_answers.get_mut(id) else { return false };
         let is_recorded = answers.pop_front().is_some();
         if answers.is_empty() {
-            self.recorded.remove(id);
+            self.recorded_answers.remove(id);
         }
         is_recorded
     }
 
     /// Registers the id of a request.
-    pub(crate) fn claim(&mut self, id: &RequestId) -> IdClaim<T> {
-        if self.used.insert(id.clone()) {
+    pub(crate) fn register_id(&mut self, id: &RequestId) -> IdClaim<T> {
+        if self.used_ids.insert(id.clone()) {
             return IdClaim::First;
         }
-        IdClaim::Reused(self.close(id))
+        IdClaim::Reused(self.remove_request(id))
     }
 
-    pub(crate) fn open(&mut self, request: UnansweredRequest<T>) {
-        self.open.push(request);
+    pub(crate) fn insert(&mut self, request: UnansweredRequest<T>) {
+        self.open_requests.push(request);
     }
 
     pub(crate) fn find(&self, id: &RequestId) -> Option<&UnansweredRequest<T>> {
-        self.open.iter().find(|request| request.id == *id)
+        self.open_requests.iter().find(|request| request.id == *id)
     }
 
-    pub(crate) fn close(&mut self, id: &RequestId) -> Option<UnansweredRequest<T>> {
-        let index = self.open.iter().position(|request| request.id == *id)?;
-        Some(self.open.remove(index))
+    pub(crate) fn remove_request(&mut self, id: &RequestId) -> Option<UnansweredRequest<T>> {
+        let index = self.open_requests.iter().position(|request| request.id == *id)?;
+        Some(self.open_requests.remove(index))
     }
 
     /// Removes and returns the open requests of a session, oldest first.
-    pub(crate) fn close_session(&mut self, session: SessionKey) -> Vec<UnansweredRequest<T>> {
-        self.open.extract_if(.., |request| request.session == session).collect()
+    pub(crate) fn remove_requests_of(&mut self, session: SessionKey) -> Vec<UnansweredRequest<T>> {
+        self.open_requests.extract_if(.., |request| request.session == session).collect()
     }
 }

@@ -5,6 +5,7 @@
 //! no message that closes a thread, so [`Command::Close`] only forgets it, and mode and model do not change later.
 
 mod items;
+mod replay;
 mod requests;
 mod thread;
 
@@ -26,14 +27,14 @@ use crate::rpc::{RpcFrame, RpcWriter};
 pub(crate) struct AppServerConnection {
     client: ClientInfo,
     rpc: RpcWriter,
-    pending: HashMap<i64, ServerPending>,
+    pending_requests: HashMap<i64, ServerPendingRequest>,
     requests: ServerRequests,
     threads: ServerThreads,
-    state: ServerInitializeState,
+    initialize_state: ServerInitializeState,
     /// True if the replayed lines contain `initialized`.
-    is_acknowledged: bool,
+    has_sent_initialized: bool,
     /// Number of replayed openings.
-    replayed: u32,
+    replayed_openings: u32,
 }
 
 /// State of `initialize`.
@@ -47,10 +48,10 @@ enum ServerInitializeState {
 
 /// Request of the client that waits for its response.
 #[derive(Debug)]
-enum ServerPending {
+enum ServerPendingRequest {
     Initialize,
     Open(ThreadOpening),
-    Prompt { native: String },
+    Prompt { native_id: String },
     Interrupt,
 }
 
@@ -59,30 +60,31 @@ impl AppServerConnection {
         Self {
             client,
             rpc: RpcWriter::new(false),
-            pending: HashMap::new(),
+            pending_requests: HashMap::new(),
             requests: ServerRequests::default(),
             threads: ServerThreads::default(),
-            state: ServerInitializeState::New,
-            is_acknowledged: false,
-            replayed: 0,
+            initialize_state: ServerInitializeState::New,
+            has_sent_initialized: false,
+            replayed_openings: 0,
         }
     }
 
     fn initialize(&mut self) -> Vec<Step> {
-        if !matches!(self.state, ServerInitializeState::New) {
+        if !matches!(self.initialize_state, ServerInitializeState::New) {
             return vec![Step::protocol_error("the connection is initialized already")];
         }
-        self.state = ServerInitializeState::Initializing(Vec::new());
+        self.initialize_state = ServerInitializeState::Initializing(Vec::new());
         let (name, version) = (&self.client.name, &self.client.version);
         let params = json!({"clientInfo": {"name": name, "title": name, "version": version}});
-        let (id, send) = self.rpc.request("initialize", &params);
-        self.pending.insert(id, ServerPending::Initialize);
-        vec![send]
+        let (id, step) = self.rpc.request("initialize", &params);
+        self.pending_requests.insert(id, ServerPendingRequest::Initialize);
+        vec![step]
     }
 
     fn handle_initialize_response(&mut self, outcome: Result<Value, AgentError>) -> Vec<Step> {
-        let waiting = match std::mem::replace(&mut self.state, ServerInitializeState::Ready) {
-            ServerInitializeState::Initializing(waiting) => waiting,
+        let state = std::mem::replace(&mut self.initialize_state, ServerInitializeState::Ready);
+        let waiting_openings = match state {
+            ServerInitializeState::Initializing(waiting_openings) => waiting_openings,
             ServerInitializeState::New
             | ServerInitializeState::Ready
             | ServerInitializeState::Failed => Vec::new(),
@@ -90,60 +92,64 @@ impl AppServerConnection {
         let result = match outcome {
             Ok(result) => result,
             Err(error) => {
-                self.state = ServerInitializeState::Failed;
-                let fault = error.fault(false);
-                let fail = |it: ThreadOpening| it.fail(fault.clone(), "initialize failed");
-                let failed: Vec<_> = waiting.into_iter().map(fail).collect();
-                let first = Step::InitializeFailed { fault, message: error.message };
-                return std::iter::once(first).chain(failed).collect();
+                self.initialize_state = ServerInitializeState::Failed;
+                let fault = error.open_fault(false);
+                let to_failed_step =
+                    |it: ThreadOpening| it.failed_step(fault.clone(), "initialize failed");
+                let failed_steps: Vec<_> =
+                    waiting_openings.into_iter().map(to_failed_step).collect();
+                let initialize_failed = Step::InitializeFailed { fault, message: error.message };
+                return std::iter::once(initialize_failed).chain(failed_steps).collect();
             }
         };
         // The user agent begins with the name of the client and the version of the server.
-        let agent = result.get("userAgent").and_then(Value::as_str).unwrap_or_default();
-        let version = agent.split('/').nth(1).and_then(|rest| rest.split(' ').next());
+        let user_agent = result.get("userAgent").and_then(Value::as_str).unwrap_or_default();
+        let version = user_agent.split('/').nth(1).and_then(|rest| rest.split(' ').next());
         let info = AgentInfo {
             name: "codex".to_owned(),
             version: version.unwrap_or_default().to_owned(),
             capabilities: [AgentCapability::Resume, AgentCapability::Image].into(),
         };
         let mut steps = vec![Step::Initialized(info)];
-        if !self.is_acknowledged {
+        if !self.has_sent_initialized {
             steps.push(self.rpc.send(&json!({"method": "initialized"})));
         }
-        steps.extend(waiting.into_iter().flat_map(|opening| self.open(opening)));
+        steps.extend(waiting_openings.into_iter().flat_map(|opening| self.open(opening)));
         steps
     }
 
     fn open(&mut self, opening: ThreadOpening) -> Vec<Step> {
-        let pending = self.pending.values_mut().find_map(|pending| match pending {
-            ServerPending::Open(other) if other.session == opening.session => Some(other),
+        let mut pending_requests = self.pending_requests.values_mut();
+        let pending_opening = pending_requests.find_map(|pending| match pending {
+            ServerPendingRequest::Open(other) if other.session == opening.session => Some(other),
             _ => None,
         });
-        if let Some(other) = pending {
+        if let Some(pending_opening) = pending_opening {
             // A command that repeats a replayed request; the request has all settings.
-            let is_replayed = std::mem::take(&mut other.is_replayed);
-            let key = || opening.fail(OpenFault::Other, "the key of the session is in use");
-            return if is_replayed { Vec::new() } else { vec![key()] };
+            let is_replayed = std::mem::take(&mut pending_opening.is_replayed);
+            let key_in_use_step =
+                || opening.failed_step(OpenFault::Other, "the key of the session is in use");
+            return if is_replayed { Vec::new() } else { vec![key_in_use_step()] };
         }
         if self.threads.contains(opening.session) {
-            return vec![opening.fail(OpenFault::Other, "the key of the session is in use")];
+            return vec![opening.failed_step(OpenFault::Other, "the key of the session is in use")];
         }
-        if opening.target.as_ref().is_some_and(|native| self.threads.key(native).is_some()) {
-            return vec![opening.fail(OpenFault::Other, "the conversation is open already")];
+        if opening.resume_id.as_ref().is_some_and(|id| self.threads.key(id).is_some()) {
+            return vec![opening.failed_step(OpenFault::Other, "the conversation is open already")];
         }
-        match &mut self.state {
-            ServerInitializeState::Initializing(waiting) => {
-                waiting.push(opening);
+        match &mut self.initialize_state {
+            ServerInitializeState::Initializing(waiting_openings) => {
+                waiting_openings.push(opening);
                 Vec::new()
             }
             ServerInitializeState::New | ServerInitializeState::Failed => {
-                vec![opening.fail(OpenFault::Other, "the connection is not initialized")]
+                vec![opening.failed_step(OpenFault::Other, "the connection is not initialized")]
             }
             ServerInitializeState::Ready => {
                 let (method, params) = opening.request();
-                let (id, send) = self.rpc.request(method, &params);
-                self.pending.insert(id, ServerPending::Open(opening));
-                vec![send]
+                let (id, step) = self.rpc.request(method, &params);
+                self.pending_requests.insert(id, ServerPendingRequest::Open(opening));
+                vec![step]
             }
         }
     }
@@ -155,98 +161,100 @@ impl AppServerConnection {
     ) -> Vec<Step> {
         match outcome {
             Err(error) => {
-                vec![opening.fail(error.fault(opening.target.is_some()), &error.message)]
+                let fault = error.open_fault(opening.resume_id.is_some());
+                vec![opening.failed_step(fault, &error.message)]
             }
             Ok(result) => vec![self.threads.handle_open_response(opening, &result)],
         }
     }
 
     fn prompt(&mut self, session: SessionKey, parts: &[PromptPart]) -> Vec<Step> {
-        let Some(native) = self.threads.native(session) else {
+        let Some(native_id) = self.threads.native_id(session) else {
             let message = "the session is not open".to_owned();
-            let end = TurnOutcome::Failed { code: 0, message, is_authentication: false };
-            return vec![Step::TurnEnded { session, end, usage: None }];
+            let turn_outcome = TurnOutcome::Failed { code: 0, message, is_authentication: false };
+            return vec![Step::TurnEnded { session, outcome: turn_outcome, usage: None }];
         };
-        if self.threads.turns(&native).is_running() {
+        if self.threads.turns_mut(&native_id).is_running() {
             return vec![Step::protocol_error("a turn is in progress")];
         }
-        let input: Vec<_> = parts.iter().map(items::input).collect();
-        let params = json!({"threadId": native, "input": input});
-        let (id, send) = self.rpc.request("turn/start", &params);
-        self.threads.turns(&native).record_prompt(self.rpc.line());
-        self.pending.insert(id, ServerPending::Prompt { native });
-        vec![send]
+        let input: Vec<_> = parts.iter().map(items::input_part).collect();
+        let params = json!({"threadId": native_id, "input": input});
+        let (id, step) = self.rpc.request("turn/start", &params);
+        self.threads.turns_mut(&native_id).record_prompt(self.rpc.last_line_number());
+        self.pending_requests.insert(id, ServerPendingRequest::Prompt { native_id });
+        vec![step]
     }
 
     fn handle_prompt_response(
         &mut self,
-        native: &str,
+        native_id: &str,
         outcome: Result<Value, AgentError>,
     ) -> Vec<Step> {
         match outcome {
             Ok(result) => {
-                let turn = result.pointer("/turn/id").and_then(Value::as_str);
-                turn.map_or_else(Vec::new, |turn| self.record_turn_id(native, turn))
+                let turn_id = result.pointer("/turn/id").and_then(Value::as_str);
+                turn_id.map_or_else(Vec::new, |turn_id| self.record_turn_id(native_id, turn_id))
             }
             Err(error) => {
-                let is_authentication = error.is_authentication();
+                let is_authentication = error.is_authentication_error();
                 let AgentError { code, message } = error;
-                let end = TurnOutcome::Failed { code, message, is_authentication };
-                self.end_turn(native, end)
+                let turn_outcome = TurnOutcome::Failed { code, message, is_authentication };
+                self.end_turn(native_id, turn_outcome)
             }
         }
     }
 
     /// Records the id of the turn, and sends an interruption that waits for it.
-    fn record_turn_id(&mut self, native: &str, turn: &str) -> Vec<Step> {
-        let Some(session) = self.threads.key(native) else { return Vec::new() };
+    fn record_turn_id(&mut self, native_id: &str, turn_id: &str) -> Vec<Step> {
+        let Some(session) = self.threads.key(native_id) else { return Vec::new() };
         let Some(thread) = self.threads.find_mut(session) else { return Vec::new() };
-        thread.turn = Some(turn.to_owned());
-        if std::mem::take(&mut thread.is_interrupted) {
-            self.interrupt(native, turn)
+        thread.turn_id = Some(turn_id.to_owned());
+        if std::mem::take(&mut thread.is_interrupt_pending) {
+            self.interrupt(native_id, turn_id)
         } else {
             Vec::new()
         }
     }
 
-    fn interrupt(&mut self, native: &str, turn: &str) -> Vec<Step> {
-        let params = json!({"threadId": native, "turnId": turn});
-        let (id, send) = self.rpc.request("turn/interrupt", &params);
-        self.pending.insert(id, ServerPending::Interrupt);
-        vec![send]
+    fn interrupt(&mut self, native_id: &str, turn_id: &str) -> Vec<Step> {
+        let params = json!({"threadId": native_id, "turnId": turn_id});
+        let (id, step) = self.rpc.request("turn/interrupt", &params);
+        self.pending_requests.insert(id, ServerPendingRequest::Interrupt);
+        vec![step]
     }
 
-    fn end_turn(&mut self, native: &str, end: TurnOutcome) -> Vec<Step> {
-        let Some(session) = self.threads.key(native) else { return Vec::new() };
-        if !self.threads.turns(native).record_end() {
+    fn end_turn(&mut self, native_id: &str, turn_outcome: TurnOutcome) -> Vec<Step> {
+        let Some(session) = self.threads.key(native_id) else { return Vec::new() };
+        if !self.threads.turns_mut(native_id).record_end() {
             return Vec::new();
         }
-        let mut steps = self.requests.close_session(session, &mut self.rpc);
+        let mut steps = self.requests.cancel_all(session, &mut self.rpc);
         let usage = self.threads.find_mut(session).and_then(ServerThread::end_turn);
-        steps.push(Step::TurnEnded { session, end, usage });
+        steps.push(Step::TurnEnded { session, outcome: turn_outcome, usage });
         steps
     }
 
     fn cancel(&mut self, session: SessionKey) -> Vec<Step> {
-        let Some(native) = self.threads.native(session) else { return Vec::new() };
-        if !self.threads.turns(&native).is_running() {
+        let Some(native_id) = self.threads.native_id(session) else { return Vec::new() };
+        if !self.threads.turns_mut(&native_id).is_running() {
             return Vec::new();
         }
-        self.threads.turns(&native).record_cancel();
-        let turn = self.threads.find_mut(session).and_then(|thread| {
-            thread.is_interrupted = thread.turn.is_none();
-            thread.turn.clone()
+        self.threads.turns_mut(&native_id).record_cancel();
+        let turn_id = self.threads.find_mut(session).and_then(|thread| {
+            thread.is_interrupt_pending = thread.turn_id.is_none();
+            thread.turn_id.clone()
         });
-        let mut steps = turn.map_or_else(Vec::new, |turn| self.interrupt(&native, &turn));
-        let closed = self.requests.close_session(session, &mut self.rpc).into_iter();
-        steps.extend(closed.filter(|step| matches!(step, Step::Send(_))));
+        let mut steps =
+            turn_id.map_or_else(Vec::new, |turn_id| self.interrupt(&native_id, &turn_id));
+        let cancel_steps = self.requests.cancel_all(session, &mut self.rpc).into_iter();
+        steps.extend(cancel_steps.filter(|step| matches!(step, Step::Send(_))));
         steps
     }
 
     fn close(&mut self, session: SessionKey) -> Vec<Step> {
         let mut steps = self.cancel(session);
-        if let Some(native) = self.threads.native(session) {
-            steps.extend(self.end_turn(&native, TurnOutcome::Lost));
+        if let Some(native_id) = self.threads.native_id(session) {
+            steps.extend(self.end_turn(&native_id, TurnOutcome::Lost));
         }
         self.threads.remove(session);
         steps.push(Step::Closed { session });
@@ -255,69 +263,47 @@ impl AppServerConnection {
 
     fn handle_response(&mut self, id: &RequestId, outcome: Result<Value, AgentError>) -> Vec<Step> {
         let pending = match id {
-            RequestId::Number(number) => self.pending.remove(number),
+            RequestId::Number(number) => self.pending_requests.remove(number),
             RequestId::Text(_) => None,
         };
         match pending {
             None => vec![Step::protocol_error(format!("response to unknown request {id}"))],
-            Some(ServerPending::Initialize) => self.handle_initialize_response(outcome),
-            Some(ServerPending::Open(opening)) => self.handle_open_response(opening, outcome),
-            Some(ServerPending::Prompt { native }) => self.handle_prompt_response(&native, outcome),
-            Some(ServerPending::Interrupt) => Vec::new(),
+            Some(ServerPendingRequest::Initialize) => self.handle_initialize_response(outcome),
+            Some(ServerPendingRequest::Open(opening)) => {
+                self.handle_open_response(opening, outcome)
+            }
+            Some(ServerPendingRequest::Prompt { native_id }) => {
+                self.handle_prompt_response(&native_id, outcome)
+            }
+            Some(ServerPendingRequest::Interrupt) => Vec::new(),
         }
     }
 
     fn handle_notification(&mut self, method: &str, params: &Value) -> Vec<Step> {
-        let Some(native) = params.get("threadId").and_then(Value::as_str) else {
+        let Some(native_id) = params.get("threadId").and_then(Value::as_str) else {
             return Vec::new();
         };
-        let Some(session) = self.threads.key(native) else { return Vec::new() };
-        let turn = params.pointer("/turn/id").and_then(Value::as_str);
-        match (method, turn) {
-            ("turn/started", Some(turn)) => self.record_turn_id(native, turn),
+        let Some(session) = self.threads.key(native_id) else { return Vec::new() };
+        let turn_id = params.pointer("/turn/id").and_then(Value::as_str);
+        match (method, turn_id) {
+            ("turn/started", Some(turn_id)) => self.record_turn_id(native_id, turn_id),
             ("turn/completed", _) => {
                 let turn = params.get("turn").cloned().unwrap_or_default();
                 let failure = self.threads.find_mut(session).and_then(|it| it.failure.take());
-                self.end_turn(native, items::end(&turn, failure))
+                self.end_turn(native_id, items::turn_outcome(&turn, failure))
             }
             ("serverRequest/resolved", _) => self.requests.handle_resolved(params, &mut self.rpc),
             _ => match self.threads.find_mut(session) {
-                Some(thread) => items::steps(thread, session, method, params),
+                Some(thread) => items::notification_steps(thread, session, method, params),
                 None => Vec::new(),
             },
-        }
-    }
-
-    /// Records a request among the replayed lines.
-    fn record_request(&mut self, method: &str, params: &Value) -> Option<ServerPending> {
-        let native = params.get("threadId").and_then(Value::as_str).map(str::to_owned);
-        match method {
-            "initialize" => {
-                self.state = ServerInitializeState::Initializing(Vec::new());
-                Some(ServerPending::Initialize)
-            }
-            "thread/start" | "thread/resume" => {
-                let session = SessionKey(self.replayed);
-                self.replayed += 1;
-                Some(ServerPending::Open(ThreadOpening::replayed(session, native, params)))
-            }
-            "turn/start" => {
-                let native = native?;
-                self.threads.turns(&native).record_prompt(self.rpc.line());
-                Some(ServerPending::Prompt { native })
-            }
-            "turn/interrupt" => {
-                self.threads.turns(&native?).record_cancel();
-                Some(ServerPending::Interrupt)
-            }
-            _ => None,
         }
     }
 }
 
 impl Protocol for AppServerConnection {
     fn receive(&mut self, line: &[u8]) -> Vec<Step> {
-        match RpcFrame::read(line) {
+        match RpcFrame::parse(line) {
             Ok(RpcFrame::Request { id, method, params }) => {
                 let (requests, threads) = (&mut self.requests, &mut self.threads);
                 requests.receive(&id, (&method, &params), threads, &mut self.rpc)
@@ -330,17 +316,17 @@ impl Protocol for AppServerConnection {
         }
     }
 
-    fn command(&mut self, command: Command) -> Vec<Step> {
+    fn perform(&mut self, command: Command) -> Vec<Step> {
         match command {
             Command::Initialize => self.initialize(),
             Command::Open { session, start, cwd, mode, model, options } => {
                 let mut opening = ThreadOpening::new(session, start, &cwd);
-                opening.set(mode, model, options);
+                opening.apply_settings(mode, model, options);
                 self.open(opening)
             }
             Command::Prompt { session, parts } => self.prompt(session, &parts),
-            Command::Answer { session, request, answer } => {
-                self.requests.answer((session, &request), answer, &mut self.rpc)
+            Command::Answer { session, request_id, answer } => {
+                self.requests.answer((session, &request_id), answer, &mut self.rpc)
             }
             Command::Cancel { session } => self.cancel(session),
             Command::SetMode { .. } | Command::SetModel { .. } => {
@@ -351,45 +337,26 @@ impl Protocol for AppServerConnection {
     }
 
     fn record_sent(&mut self, line: &[u8]) {
-        let Ok(frame) = RpcFrame::read(line) else { return };
-        match frame {
-            RpcFrame::Request { id: RequestId::Number(id), method, params } => {
-                self.rpc.record(Some(id));
-                if let Some(pending) = self.record_request(&method, &params) {
-                    self.pending.insert(id, pending);
-                }
-            }
-            RpcFrame::Request { .. } => self.rpc.record(None),
-            RpcFrame::Notification { method, .. } => {
-                self.rpc.record(None);
-                self.is_acknowledged |= method == "initialized";
-            }
-            RpcFrame::Response { id, outcome } => {
-                self.rpc.record(None);
-                let is_conflict = RpcFrame::is_conflict(&outcome);
-                let answer = (is_conflict, outcome.unwrap_or_default());
-                self.requests.record_answer(id, self.rpc.line(), answer);
-            }
-        }
+        replay::record_sent_line(self, line);
     }
 
-    fn end(&mut self) -> Vec<Step> {
+    fn finish(&mut self) -> Vec<Step> {
         let message = "the process has ended";
         let mut steps = Vec::new();
         let mut openings = Vec::new();
-        if let ServerInitializeState::Initializing(waiting) = &mut self.state {
-            openings.append(waiting);
+        if let ServerInitializeState::Initializing(waiting_openings) = &mut self.initialize_state {
+            openings.append(waiting_openings);
             let fault = OpenFault::Other;
             steps.push(Step::InitializeFailed { fault, message: message.to_owned() });
         }
-        openings.extend(self.pending.drain().filter_map(|(_, pending)| match pending {
-            ServerPending::Open(opening) => Some(opening),
+        openings.extend(self.pending_requests.drain().filter_map(|(_, pending)| match pending {
+            ServerPendingRequest::Open(opening) => Some(opening),
             _ => None,
         }));
         openings.sort_by_key(|opening| opening.session);
-        steps.extend(openings.iter().map(|opening| opening.fail(OpenFault::Other, message)));
-        for native in self.threads.natives() {
-            steps.extend(self.end_turn(&native, TurnOutcome::Lost));
+        steps.extend(openings.iter().map(|opening| opening.failed_step(OpenFault::Other, message)));
+        for native_id in self.threads.native_ids() {
+            steps.extend(self.end_turn(&native_id, TurnOutcome::Lost));
         }
         steps.retain(|step| !matches!(step, Step::Send(_)));
         steps

@@ -32,14 +32,14 @@ use crate::turns::TurnCounts;
 #[derive(Debug, Default)]
 pub(crate) struct ControlConnection {
     sender: ControlSender,
-    pending: HashMap<String, ControlPending>,
+    pending_requests: HashMap<String, ControlPendingRequest>,
     requests: ControlRequests,
     turns: TurnCounts,
     step_builder: StepBuilder,
-    initialized: ControlInitializeState,
+    initialize_state: ControlInitializeState,
     session: Option<ControlSession>,
     /// Settings among the replayed lines before the first prompt, with the ids of their requests.
-    recorded: VecDeque<(String, ControlSetting)>,
+    recorded_settings: VecDeque<(String, ControlSetting)>,
 }
 
 /// State of `initialize`.
@@ -54,33 +54,33 @@ enum ControlInitializeState {
 
 /// Request of the client that waits for its response.
 #[derive(Debug)]
-enum ControlPending {
+enum ControlPendingRequest {
     Initialize,
-    Opening(ControlSetting),
-    Setting(ControlSetting),
+    OpeningSetting(ControlSetting),
+    SessionSetting(ControlSetting),
     Interrupt,
 }
 
 impl ControlConnection {
-    fn send(&mut self, request: &Value, pending: ControlPending) -> Step {
+    fn send(&mut self, request: &Value, pending: ControlPendingRequest) -> Step {
         let (id, step) = self.sender.request(request);
-        self.pending.insert(id, pending);
+        self.pending_requests.insert(id, pending);
         step
     }
 
     fn initialize(&mut self) -> Vec<Step> {
-        if self.initialized != ControlInitializeState::New {
+        if self.initialize_state != ControlInitializeState::New {
             return vec![Step::protocol_error("the connection is initialized already")];
         }
-        self.initialized = ControlInitializeState::Waiting;
+        self.initialize_state = ControlInitializeState::Waiting;
         let request = json!({"subtype": "initialize", "hooks": null});
-        vec![self.send(&request, ControlPending::Initialize)]
+        vec![self.send(&request, ControlPendingRequest::Initialize)]
     }
 
     fn handle_initialize_response(&mut self, outcome: Result<Value, AgentError>) -> Vec<Step> {
         match outcome {
             Ok(response) => {
-                self.initialized = ControlInitializeState::Done;
+                self.initialize_state = ControlInitializeState::Done;
                 let version = response.get("claude_code_version").and_then(Value::as_str);
                 let info = AgentInfo {
                     name: "claude".to_owned(),
@@ -93,20 +93,20 @@ impl ControlConnection {
                 }
                 self.step_builder.mode = mode.map(str::to_owned);
                 let mut steps = vec![Step::Initialized(info)];
-                steps.extend(self.advance());
+                steps.extend(self.advance_opening());
                 steps
             }
             Err(error) => {
-                self.initialized = ControlInitializeState::Failed;
-                let fault = error.fault(false);
-                let failed =
+                self.initialize_state = ControlInitializeState::Failed;
+                let fault = error.open_fault(false);
+                let initialize_failed =
                     Step::InitializeFailed { fault: fault.clone(), message: error.message };
-                let opening = self.session.take().map(|session| Step::OpenFailed {
+                let open_failed = self.session.take().map(|session| Step::OpenFailed {
                     session: session.key,
                     fault,
                     message: "initialize failed".to_owned(),
                 });
-                std::iter::once(failed).chain(opening).collect()
+                std::iter::once(initialize_failed).chain(open_failed).collect()
             }
         }
     }
@@ -117,43 +117,44 @@ impl ControlConnection {
         start: SessionStart,
         settings: impl Iterator<Item = ControlSetting>,
     ) -> Vec<Step> {
-        let fail = |message: &str| {
+        let failed_steps = |message: &str| {
             let (fault, message) = (OpenFault::Other, message.to_owned());
             vec![Step::OpenFailed { session: key, fault, message }]
         };
         if self.session.is_some() {
-            return fail("the process has a session already");
+            return failed_steps("the process has a session already");
         }
-        if matches!(self.initialized, ControlInitializeState::New | ControlInitializeState::Failed)
-        {
-            return fail("the connection is not initialized");
+        let state = &self.initialize_state;
+        if matches!(state, ControlInitializeState::New | ControlInitializeState::Failed) {
+            return failed_steps("the connection is not initialized");
         }
         let id = match start {
             SessionStart::New => String::new(),
             SessionStart::Resume { id } => id,
         };
-        let mut recorded = std::mem::take(&mut self.recorded).into_iter();
+        let mut recorded_settings = std::mem::take(&mut self.recorded_settings).into_iter();
         let settings =
-            settings.map(|setting| (recorded.next().map(|(id, _)| id), setting)).collect();
-        for (id, setting) in recorded {
-            self.pending.insert(id, ControlPending::Setting(setting));
+            settings.map(|setting| (recorded_settings.next().map(|(id, _)| id), setting)).collect();
+        for (id, setting) in recorded_settings {
+            self.pending_requests.insert(id, ControlPendingRequest::SessionSetting(setting));
         }
         let mode = self.step_builder.mode.clone();
         let model = None;
         self.session = Some(ControlSession { key, id, settings, is_ready: false, mode, model });
-        if self.initialized == ControlInitializeState::Done { self.advance() } else { Vec::new() }
+        let is_initialized = self.initialize_state == ControlInitializeState::Done;
+        if is_initialized { self.advance_opening() } else { Vec::new() }
     }
 
     /// Sends the next setting of the opening, or reports the session as open.
-    fn advance(&mut self) -> Vec<Step> {
+    fn advance_opening(&mut self) -> Vec<Step> {
         let Some(session) = &mut self.session else { return Vec::new() };
         match session.settings.pop_front() {
             Some((Some(id), setting)) => {
-                self.pending.insert(id, ControlPending::Opening(setting));
+                self.pending_requests.insert(id, ControlPendingRequest::OpeningSetting(setting));
                 Vec::new()
             }
             Some((None, setting)) => {
-                vec![self.send(&setting.request(), ControlPending::Opening(setting))]
+                vec![self.send(&setting.request(), ControlPendingRequest::OpeningSetting(setting))]
             }
             None => {
                 session.is_ready = true;
@@ -181,11 +182,11 @@ impl ControlConnection {
                     ControlSetting::Mode(mode) if current.is_none_or(|it| it == mode) => {
                         session.mode = Some(mode.clone());
                         self.step_builder.mode = Some(mode);
-                        return self.advance();
+                        return self.advance_opening();
                     }
                     ControlSetting::Model(model) => {
                         session.model = Some(model);
-                        return self.advance();
+                        return self.advance_opening();
                     }
                     ControlSetting::Mode(_) => {
                         AgentError { code: 0, message: "the agent reports another mode".to_owned() }
@@ -207,11 +208,11 @@ impl ControlConnection {
         self.session.as_ref().is_some_and(|session| session.key == key && session.is_ready)
     }
 
-    fn set(&mut self, key: SessionKey, setting: ControlSetting) -> Vec<Step> {
+    fn change_setting(&mut self, key: SessionKey, setting: ControlSetting) -> Vec<Step> {
         if !self.is_ready(key) {
             return vec![Step::protocol_error("the session is not open")];
         }
-        vec![self.send(&setting.request(), ControlPending::Setting(setting))]
+        vec![self.send(&setting.request(), ControlPendingRequest::SessionSetting(setting))]
     }
 
     fn handle_setting_response(
@@ -236,16 +237,16 @@ impl ControlConnection {
     fn prompt(&mut self, session: SessionKey, parts: &[PromptPart]) -> Vec<Step> {
         if !self.is_ready(session) {
             let message = "the session is not open".to_owned();
-            let end = TurnOutcome::Failed { code: 0, message, is_authentication: false };
-            return vec![Step::TurnEnded { session, end, usage: None }];
+            let turn_outcome = TurnOutcome::Failed { code: 0, message, is_authentication: false };
+            return vec![Step::TurnEnded { session, outcome: turn_outcome, usage: None }];
         }
         if self.turns.is_running() {
             return vec![Step::protocol_error("a turn is in progress")];
         }
-        let content: Vec<_> = parts.iter().map(messages::block).collect();
+        let content: Vec<_> = parts.iter().map(messages::content_block).collect();
         let message = json!({"type": "user", "message": {"role": "user", "content": content}});
-        let step = self.sender.line(&message);
-        self.turns.record_prompt(self.sender.lines);
+        let step = self.sender.send_line(&message);
+        self.turns.record_prompt(self.sender.sent_lines);
         vec![step]
     }
 
@@ -255,13 +256,13 @@ impl ControlConnection {
         }
         self.turns.record_cancel();
         let mut steps =
-            vec![self.send(&json!({"subtype": "interrupt"}), ControlPending::Interrupt)];
-        let closed = self.requests.close_all(session, &mut self.sender).into_iter();
-        steps.extend(closed.filter(|step| matches!(step, Step::Send(_))));
+            vec![self.send(&json!({"subtype": "interrupt"}), ControlPendingRequest::Interrupt)];
+        let cancel_steps = self.requests.cancel_all(session, &mut self.sender).into_iter();
+        steps.extend(cancel_steps.filter(|step| matches!(step, Step::Send(_))));
         steps
     }
 
-    fn end_turn(&mut self, end: impl FnOnce(bool) -> Step) -> Vec<Step> {
+    fn end_turn(&mut self, end_step: impl FnOnce(bool) -> Step) -> Vec<Step> {
         let is_cancelling = self.turns.is_cancelling();
         let Some(session) = self.session.as_ref().map(|session| session.key) else {
             return Vec::new();
@@ -270,20 +271,20 @@ impl ControlConnection {
             return Vec::new();
         }
         self.step_builder.end_turn();
-        let mut steps = self.requests.close_all(session, &mut self.sender);
-        steps.push(end(is_cancelling));
+        let mut steps = self.requests.cancel_all(session, &mut self.sender);
+        steps.push(end_step(is_cancelling));
         steps
     }
 
     fn end_lost_turn(&mut self) -> Vec<Step> {
         let session = self.session.as_ref().map_or(SessionKey(0), |session| session.key);
-        let lost = Step::TurnEnded { session, end: TurnOutcome::Lost, usage: None };
-        self.end_turn(|_| lost)
+        let lost_step = Step::TurnEnded { session, outcome: TurnOutcome::Lost, usage: None };
+        self.end_turn(|_| lost_step)
     }
 
     fn close(&mut self, session: SessionKey) -> Vec<Step> {
         let mut steps = self.cancel(session);
-        if self.session.as_ref().is_some_and(|open| open.key == session) {
+        if self.session.as_ref().is_some_and(|open_session| open_session.key == session) {
             steps.extend(self.end_lost_turn());
             self.session = None;
         }
@@ -293,26 +294,29 @@ impl ControlConnection {
 
     fn handle_response(&mut self, message: &Value) -> Vec<Step> {
         let response = message.get("response").cloned().unwrap_or_default();
-        let text = |name: &str| response.get(name).and_then(Value::as_str);
-        let pending = text("request_id").and_then(|id| self.pending.remove(id));
-        let outcome = match text("subtype") {
+        let string_field = |name: &str| response.get(name).and_then(Value::as_str);
+        let pending = string_field("request_id").and_then(|id| self.pending_requests.remove(id));
+        let outcome = match string_field("subtype") {
             Some("success") => Ok(response.get("response").cloned().unwrap_or_default()),
-            _ => Err(AgentError { code: 0, message: text("error").unwrap_or_default().to_owned() }),
+            _ => {
+                let message = string_field("error").unwrap_or_default().to_owned();
+                Err(AgentError { code: 0, message })
+            }
         };
         match pending {
             None => vec![Step::protocol_error("response to an unknown request")],
-            Some(ControlPending::Initialize) => self.handle_initialize_response(outcome),
-            Some(ControlPending::Opening(setting)) => {
+            Some(ControlPendingRequest::Initialize) => self.handle_initialize_response(outcome),
+            Some(ControlPendingRequest::OpeningSetting(setting)) => {
                 self.handle_opening_setting_response(setting, outcome)
             }
-            Some(ControlPending::Setting(setting)) => {
+            Some(ControlPendingRequest::SessionSetting(setting)) => {
                 self.handle_setting_response(setting, &outcome)
             }
-            Some(ControlPending::Interrupt) => Vec::new(),
+            Some(ControlPendingRequest::Interrupt) => Vec::new(),
         }
     }
 
-    fn message(&mut self, kind: &str, message: &Value) -> Vec<Step> {
+    fn handle_message(&mut self, kind: &str, message: &Value) -> Vec<Step> {
         let Some(session) = &mut self.session else { return Vec::new() };
         let key = session.key;
         let mut steps = Vec::new();
@@ -322,7 +326,8 @@ impl ControlConnection {
             steps.push(Step::Identified { session: key, id: id.to_owned() });
         }
         if kind == "result" {
-            steps.extend(self.end_turn(|is_cancelling| messages::end(key, message, is_cancelling)));
+            let end_step = |is_cancelling| messages::turn_ended_step(key, message, is_cancelling);
+            steps.extend(self.end_turn(end_step));
         } else {
             steps.extend(self.step_builder.steps(key, kind, message));
         }
@@ -346,11 +351,11 @@ impl Protocol for ControlConnection {
                 self.requests.receive(&message, state, &mut self.sender)
             }
             "control_cancel_request" => self.requests.withdraw(&message, &mut self.sender),
-            kind => self.message(kind, &message),
+            kind => self.handle_message(kind, &message),
         }
     }
 
-    fn command(&mut self, command: Command) -> Vec<Step> {
+    fn perform(&mut self, command: Command) -> Vec<Step> {
         match command {
             Command::Initialize => self.initialize(),
             Command::Open { session, start, mode, model, .. } => {
@@ -359,24 +364,28 @@ impl Protocol for ControlConnection {
                 self.open(session, start, mode.into_iter().chain(model))
             }
             Command::Prompt { session, parts } => self.prompt(session, &parts),
-            Command::Answer { session, request, answer } => {
-                self.requests.answer((session, &request), answer, &mut self.sender)
+            Command::Answer { session, request_id, answer } => {
+                self.requests.answer((session, &request_id), answer, &mut self.sender)
             }
             Command::Cancel { session } => self.cancel(session),
-            Command::SetMode { session, mode } => self.set(session, ControlSetting::Mode(mode)),
-            Command::SetModel { session, model } => self.set(session, ControlSetting::Model(model)),
+            Command::SetMode { session, mode } => {
+                self.change_setting(session, ControlSetting::Mode(mode))
+            }
+            Command::SetModel { session, model } => {
+                self.change_setting(session, ControlSetting::Model(model))
+            }
             Command::Close { session } => self.close(session),
         }
     }
 
     fn record_sent(&mut self, line: &[u8]) {
-        replay::record(self, line);
+        replay::record_sent_line(self, line);
     }
 
-    fn end(&mut self) -> Vec<Step> {
+    fn finish(&mut self) -> Vec<Step> {
         let (fault, message) = (OpenFault::Other, "the process has ended".to_owned());
         let mut steps = Vec::new();
-        if self.initialized == ControlInitializeState::Waiting {
+        if self.initialize_state == ControlInitializeState::Waiting {
             let (fault, message) = (fault.clone(), message.clone());
             steps.push(Step::InitializeFailed { fault, message });
         }

@@ -14,9 +14,9 @@ pub const DEFAULT_MAX_LINE: usize = 16 * 1024 * 1024;
 /// Connection with one process of an agent, which can hold several sessions.
 #[derive(Debug)]
 pub struct Connection {
-    received: LineBuffer,
+    received_lines: LineBuffer,
     /// Sent lines of a replay have no limit: the connection wrote them itself.
-    replayed: LineBuffer,
+    replayed_lines: LineBuffer,
     machine: ProtocolMachine,
     has_sent_prompt: bool,
     has_sent_cancel: bool,
@@ -43,8 +43,8 @@ impl Connection {
             }
         };
         Self {
-            received: LineBuffer::new(DEFAULT_MAX_LINE),
-            replayed: LineBuffer::new(usize::MAX),
+            received_lines: LineBuffer::new(DEFAULT_MAX_LINE),
+            replayed_lines: LineBuffer::new(usize::MAX),
             machine,
             has_sent_prompt: false,
             has_sent_cancel: false,
@@ -55,17 +55,17 @@ impl Connection {
     /// Changes the greatest length of a received line. A longer line is reported as [`Step::ProtocolError`] and skipped.
     #[must_use]
     pub fn with_max_line(mut self, bytes: usize) -> Self {
-        self.received = LineBuffer::new(bytes);
+        self.received_lines = LineBuffer::new(bytes);
         self
     }
 
     /// Handles output of the process, cut into pieces of any size.
-    pub fn handle(&mut self, bytes: &[u8]) -> Vec<Step> {
+    pub fn handle_output(&mut self, bytes: &[u8]) -> Vec<Step> {
         if self.is_ended {
             return Vec::new();
         }
         let mut steps = Vec::new();
-        for line in self.received.push(bytes) {
+        for line in self.received_lines.push(bytes) {
             match line {
                 ReceivedLine::Complete(line) if line.iter().all(u8::is_ascii_whitespace) => {}
                 ReceivedLine::Complete(line) => steps.extend(self.protocol().receive(&line)),
@@ -78,14 +78,14 @@ impl Connection {
     }
 
     /// Performs a command.
-    pub fn command(&mut self, command: Command) -> Vec<Step> {
-        if self.is_ended { refuse(command) } else { self.protocol().command(command) }
+    pub fn perform(&mut self, command: Command) -> Vec<Step> {
+        if self.is_ended { refusal_steps(command) } else { self.protocol().perform(command) }
     }
 
     /// Records lines that were written to the process before a crash of the caller, in pieces of any size. An incomplete
-    /// last line is ignored. Must precede [`Self::handle`] and [`Self::command`]; see the documentation of the crate.
+    /// last line is ignored. Must precede [`Self::handle_output`] and [`Self::perform`]; see the documentation of the crate.
     pub fn replay_sent(&mut self, bytes: &[u8]) {
-        for line in self.replayed.push(bytes) {
+        for line in self.replayed_lines.push(bytes) {
             if let ReceivedLine::Complete(line) = line {
                 self.has_sent_prompt |= is_prompt(&line);
                 self.has_sent_cancel |= is_cancel(&line);
@@ -112,10 +112,10 @@ impl Connection {
         if self.is_ended {
             return Vec::new();
         }
-        let rest = self.received.finish();
-        let mut steps = rest.map_or_else(Vec::new, |line| self.protocol().receive(&line));
+        let last_line = self.received_lines.finish();
+        let mut steps = last_line.map_or_else(Vec::new, |line| self.protocol().receive(&line));
         steps.retain(|step| !matches!(step, Step::Send(_)));
-        steps.extend(self.protocol().end());
+        steps.extend(self.protocol().finish());
         self.is_ended = true;
         steps
     }
@@ -132,27 +132,28 @@ impl Connection {
 /// Returns whether a sent line is a prompt of one of the protocols, whose requests have distinct names.
 fn is_prompt(line: &[u8]) -> bool {
     let message: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
-    let word = |name: &str| message.get(name).and_then(serde_json::Value::as_str);
-    matches!(word("method"), Some("session/prompt" | "turn/start")) || word("type") == Some("user")
+    let string_field = |name: &str| message.get(name).and_then(serde_json::Value::as_str);
+    matches!(string_field("method"), Some("session/prompt" | "turn/start"))
+        || string_field("type") == Some("user")
 }
 
 /// Returns whether a sent line cancels a turn in one of the protocols, whose requests have distinct names.
 fn is_cancel(line: &[u8]) -> bool {
     let message: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
-    let word = |path: &str| message.pointer(path).and_then(serde_json::Value::as_str);
-    matches!(word("/method"), Some("session/cancel" | "turn/interrupt"))
-        || word("/request/subtype") == Some("interrupt")
+    let string_at = |path: &str| message.pointer(path).and_then(serde_json::Value::as_str);
+    matches!(string_at("/method"), Some("session/cancel" | "turn/interrupt"))
+        || string_at("/request/subtype") == Some("interrupt")
 }
 
 /// Returns the steps of a command for a process that has ended.
-fn refuse(command: Command) -> Vec<Step> {
+fn refusal_steps(command: Command) -> Vec<Step> {
     let message = "the process has ended".to_owned();
     match command {
         Command::Open { session, .. } => {
             vec![Step::OpenFailed { session, fault: OpenFault::Other, message }]
         }
         Command::Prompt { session, .. } => {
-            vec![Step::TurnEnded { session, end: TurnOutcome::Lost, usage: None }]
+            vec![Step::TurnEnded { session, outcome: TurnOutcome::Lost, usage: None }]
         }
         Command::Close { session } => vec![Step::Closed { session }],
         Command::Initialize => {

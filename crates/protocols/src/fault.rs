@@ -45,14 +45,14 @@ pub(crate) struct AgentError {
 
 impl AgentError {
     /// Reads the error member of a JSON-RPC response. The details of `data` complete the message.
-    pub(crate) fn read(error: &Value) -> Self {
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    pub(crate) fn from_json(error: &Value) -> Self {
+        let to_string = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
         let data = error.get("data");
         let details = data.and_then(|data| {
-            let field = |name: &str| text(data.get(name));
-            field("details").or_else(|| field("message")).or_else(|| text(Some(data)))
+            let field = |name: &str| to_string(data.get(name));
+            field("details").or_else(|| field("message")).or_else(|| to_string(Some(data)))
         });
-        let message = text(error.get("message")).unwrap_or_default();
+        let message = to_string(error.get("message")).unwrap_or_default();
         let message = match details {
             Some(details) if !message.contains(&details) => format!("{message}: {details}"),
             _ => message,
@@ -62,18 +62,18 @@ impl AgentError {
     }
 
     /// Returns whether the credentials of the agent are missing or invalid.
-    pub(crate) fn is_authentication(&self) -> bool {
-        let is_code = [AUTHENTICATION_REQUIRED, 401].contains(&self.code);
-        is_code || self.has_text(AUTHENTICATION_TEXTS)
+    pub(crate) fn is_authentication_error(&self) -> bool {
+        let has_known_code = [AUTHENTICATION_REQUIRED, 401].contains(&self.code);
+        has_known_code || self.has_text(AUTHENTICATION_TEXTS)
     }
 
     /// Returns the kind of fault of an opening.
-    pub(crate) fn fault(&self, is_resume: bool) -> OpenFault {
-        let is_unknown = self.code == RESOURCE_NOT_FOUND
+    pub(crate) fn open_fault(&self, is_resume: bool) -> OpenFault {
+        let is_unknown_session = self.code == RESOURCE_NOT_FOUND
             || GENERIC_ERROR_CODES.contains(&self.code) && self.has_text(UNKNOWN_SESSION_TEXTS);
-        if is_resume && is_unknown {
+        if is_resume && is_unknown_session {
             OpenFault::UnknownSession
-        } else if self.is_authentication() {
+        } else if self.is_authentication_error() {
             OpenFault::Authentication
         } else {
             OpenFault::Other

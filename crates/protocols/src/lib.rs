@@ -1,13 +1,13 @@
 //! Control protocols of interactive agents as pure state machines: bytes and commands in, steps out.
 //!
 //! A [`Connection`] speaks with one process of an agent. It has no clock and performs no input or output: the caller
-//! passes the output of the process to [`Connection::handle`], passes its own wishes to [`Connection::command`], and
+//! passes the output of the process to [`Connection::handle_output`], passes its own wishes to [`Connection::perform`], and
 //! performs the returned [`Step`]s, above all [`Step::Send`].
 //!
 //! # Replay
 //!
 //! After a crash of the caller, a new connection restores the state. The caller passes all lines that were ever written
-//! to the process to [`Connection::replay_sent`], and then all output of the process to [`Connection::handle`]. The
+//! to the process to [`Connection::replay_sent`], and then all output of the process to [`Connection::handle_output`]. The
 //! second part returns the steps of the first run in their order, with these exceptions:
 //!
 //! - Lines that were already sent are not sent again. A line that the connection owes and that is not among the sent

@@ -46,6 +46,6 @@ impl LineBuffer {
     /// Returns the last line of an output that does not end with a line feed.
     pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
         self.is_skipping = false;
-        Some(std::mem::take(&mut self.partial)).filter(|rest| !rest.is_empty())
+        Some(std::mem::take(&mut self.partial)).filter(|last_line| !last_line.is_empty())
     }
 }

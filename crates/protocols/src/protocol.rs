@@ -8,9 +8,9 @@ pub(crate) trait Protocol {
     /// Handles a received line.
     fn receive(&mut self, line: &[u8]) -> Vec<Step>;
     /// Performs a command while the process runs.
-    fn command(&mut self, command: Command) -> Vec<Step>;
+    fn perform(&mut self, command: Command) -> Vec<Step>;
     /// Records a line that was sent before a crash.
     fn record_sent(&mut self, line: &[u8]);
     /// Ends all that is open, since the process can send nothing any more.
-    fn end(&mut self) -> Vec<Step>;
+    fn finish(&mut self) -> Vec<Step>;
 }

@@ -28,12 +28,12 @@ pub(crate) enum RpcFrame {
 
 impl RpcFrame {
     /// Reads a line; the error says what is wrong with it.
-    pub(crate) fn read(line: &[u8]) -> Result<Self, &'static str> {
+    pub(crate) fn parse(line: &[u8]) -> Result<Self, &'static str> {
         let value: Value = serde_json::from_slice(line).map_err(|_error| "line is not JSON")?;
         let Value::Object(mut fields) = value else { return Err("message is not an object") };
         let id = match fields.get("id") {
             None | Some(Value::Null) => None,
-            Some(id) => Some(RequestId::read(id).ok_or("id is no integer and no text")?),
+            Some(id) => Some(RequestId::from_json(id).ok_or("id is no integer and no text")?),
         };
         let params = fields.remove("params").unwrap_or_default();
         match (id, fields.remove("method")) {
@@ -42,7 +42,8 @@ impl RpcFrame {
             (Some(id), None) => {
                 let error = fields.get("error").filter(|error| !error.is_null());
                 let result = || fields.get("result").cloned().unwrap_or_default();
-                let outcome = error.map_or_else(|| Ok(result()), |it| Err(AgentError::read(it)));
+                let outcome =
+                    error.map_or_else(|| Ok(result()), |it| Err(AgentError::from_json(it)));
                 Ok(Self::Response { id, outcome })
             }
             (None, None) => Err("message has neither an id nor a method"),
@@ -51,7 +52,7 @@ impl RpcFrame {
     }
 
     /// Returns whether a sent response rejects a request with a reused id.
-    pub(crate) fn is_conflict(outcome: &Result<Value, AgentError>) -> bool {
+    pub(crate) fn rejects_reused_id(outcome: &Result<Value, AgentError>) -> bool {
         outcome.as_ref().is_err_and(|error| error.message == ID_IN_USE)
     }
 }
@@ -71,12 +72,12 @@ impl RpcWriter {
     }
 
     /// Returns the number of the latest sent line. The first line has number 1.
-    pub(crate) fn line(&self) -> u64 {
+    pub(crate) fn last_line_number(&self) -> u64 {
         self.sent_lines
     }
 
     /// Counts a replayed line, with the id of its request.
-    pub(crate) fn record(&mut self, id: Option<i64>) {
+    pub(crate) fn record_replayed_line(&mut self, id: Option<i64>) {
         self.sent_lines += 1;
         self.next_id = self.next_id.max(id.map_or(0, |id| id.saturating_add(1)));
     }
@@ -92,17 +93,17 @@ impl RpcWriter {
         self.send(&json!({"method": method, "params": params}))
     }
 
-    pub(crate) fn result(&mut self, id: &RequestId, result: &Value) -> Step {
-        self.send(&json!({"id": id.json(), "result": result}))
+    pub(crate) fn result_response(&mut self, id: &RequestId, result: &Value) -> Step {
+        self.send(&json!({"id": id.to_json(), "result": result}))
     }
 
-    pub(crate) fn error(&mut self, id: &RequestId, code: i64, message: &str) -> Step {
-        self.send(&json!({"id": id.json(), "error": {"code": code, "message": message}}))
+    pub(crate) fn error_response(&mut self, id: &RequestId, code: i64, message: &str) -> Step {
+        self.send(&json!({"id": id.to_json(), "error": {"code": code, "message": message}}))
     }
 
     /// Returns the error for a request whose id was used before.
-    pub(crate) fn conflict(&mut self, id: &RequestId) -> Step {
-        self.error(id, INVALID_REQUEST, ID_IN_USE)
+    pub(crate) fn reused_id_response(&mut self, id: &RequestId) -> Step {
+        self.error_response(id, INVALID_REQUEST, ID_IN_USE)
     }
 
     pub(crate) fn send(&mut self, message: &Value) -> Step {

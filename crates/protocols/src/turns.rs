@@ -9,27 +9,27 @@ use std::collections::BTreeSet;
 #[derive(Debug, Default)]
 pub(crate) struct TurnCounts {
     /// Numbers of the sent lines that are prompts.
-    prompts: Vec<u64>,
-    ended: usize,
+    prompt_lines: Vec<u64>,
+    ended_count: usize,
     /// Turns, from 1, for which a cancellation was sent.
-    cancelled: BTreeSet<usize>,
+    cancelled_turns: BTreeSet<usize>,
 }
 
 impl TurnCounts {
     /// Records that the sent line with this number is a prompt.
     pub(crate) fn record_prompt(&mut self, line: u64) {
-        self.prompts.push(line);
+        self.prompt_lines.push(line);
     }
 
     /// Records that the cancellation of the latest prompt was sent.
     pub(crate) fn record_cancel(&mut self) {
-        self.cancelled.insert(self.prompts.len());
+        self.cancelled_turns.insert(self.prompt_lines.len());
     }
 
     /// Records that the oldest turn without an end ended; returns false if there is none.
     pub(crate) fn record_end(&mut self) -> bool {
         let is_running = self.is_running();
-        self.ended += usize::from(is_running);
+        self.ended_count += usize::from(is_running);
         is_running
     }
 
@@ -37,25 +37,25 @@ impl TurnCounts {
     /// prompt.
     pub(crate) fn record_loss(&mut self, line: Option<u64>) -> Option<u64> {
         let is_running = self.contains_request(line);
-        let prompt = self.prompts.get(self.ended).copied().filter(|_| is_running);
-        self.ended += usize::from(prompt.is_some());
-        prompt
+        let prompt_line = self.prompt_lines.get(self.ended_count).copied().filter(|_| is_running);
+        self.ended_count += usize::from(prompt_line.is_some());
+        prompt_line
     }
 
     /// Returns whether a prompt has no end yet.
     pub(crate) fn is_running(&self) -> bool {
-        self.prompts.len() > self.ended
+        self.prompt_lines.len() > self.ended_count
     }
 
-    /// Returns whether a request was received during a turn. `answer` is the number of the sent line that answered the
-    /// request: a request outside of a turn is answered at once, thus before the next prompt.
-    pub(crate) fn contains_request(&self, answer: Option<u64>) -> bool {
-        let is_before = |line: &u64| answer.is_none_or(|answer| *line < answer);
-        self.prompts.partition_point(is_before) > self.ended
+    /// Returns whether a request was received during a turn. `answer_line` is the number of the sent line that answered
+    /// the request: a request outside of a turn is answered at once, thus before the next prompt.
+    pub(crate) fn contains_request(&self, answer_line: Option<u64>) -> bool {
+        let is_before = |line: &u64| answer_line.is_none_or(|answer_line| *line < answer_line);
+        self.prompt_lines.partition_point(is_before) > self.ended_count
     }
 
     /// Returns whether the turn in progress is being cancelled.
     pub(crate) fn is_cancelling(&self) -> bool {
-        self.is_running() && self.cancelled.contains(&(self.ended + 1))
+        self.is_running() && self.cancelled_turns.contains(&(self.ended_count + 1))
     }
 }

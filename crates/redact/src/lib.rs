@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 
-mod configured;
+mod configuration;
 mod literals;
 mod rules;
 mod scan;
@@ -20,8 +20,8 @@ mod stream;
 mod tests;
 mod text;
 
-use configured::patterns::RedactionPatterns;
-pub use configured::{Pattern, PatternError, Redaction};
+use configuration::patterns::RedactionPatterns;
+pub use configuration::{Pattern, PatternError, Redaction};
 use literals::matcher::LiteralMatcher;
 use scan::Scanner;
 pub use stream::RedactionStream;
@@ -40,16 +40,20 @@ impl Redactor {
     pub fn new(registered: impl IntoIterator<Item = String>) -> Self {
         let literals = LiteralMatcher::new(registered);
         Self {
-            scanner: Scanner { literals, patterns: RedactionPatterns::default(), personal: false },
+            scanner: Scanner {
+                literals,
+                patterns: RedactionPatterns::default(),
+                redacts_personal_numbers: false,
+            },
         }
     }
 
     /// Adds the configured redaction. Patterns apply to one line at a time, as a reader sees it. Personal numbers are
     /// searched in every line, which costs speed.
     #[must_use]
-    pub fn with(mut self, configured: Redaction) -> Self {
-        let Redaction { patterns, personal } = configured;
-        (self.scanner.patterns, self.scanner.personal) =
+    pub fn with_configuration(mut self, configured: Redaction) -> Self {
+        let Redaction { patterns, redacts_personal_numbers: personal } = configured;
+        (self.scanner.patterns, self.scanner.redacts_personal_numbers) =
             (RedactionPatterns::new(patterns), personal);
         self
     }
@@ -69,7 +73,7 @@ impl Redactor {
             return self.redact_long(text);
         }
         let edits = self.scanner.redact_lines(text, true);
-        if edits.edits.is_empty() {
+        if edits.replacements.is_empty() {
             return (Cow::Borrowed(text), 0);
         }
         let mut out = String::with_capacity(text.len());
@@ -79,12 +83,12 @@ impl Redactor {
 
     /// Returns true if a line is so long that a stream would not hold it back as a whole.
     fn has_long_line(&self, text: &str) -> bool {
-        let window = self.window_bytes();
+        let window_bytes = self.window_bytes();
         let mut rest = text.as_bytes();
-        while let Some(beginning) = rest.get(..window) {
+        while let Some(window) = rest.get(..window_bytes) {
             // From the back: the search then continues after the last line end of the window and skips what lies
             // before it.
-            let Some(newline) = beginning.iter().rposition(|byte| *byte == b'\n') else {
+            let Some(newline) = window.iter().rposition(|byte| *byte == b'\n') else {
                 return true;
             };
             rest = rest.get(newline + 1..).unwrap_or_default();
@@ -98,10 +102,10 @@ impl Redactor {
         let mut out = String::with_capacity(text.len());
         stream.push_to(text.as_bytes(), &mut out);
         out.push_str(&stream.finish());
-        if stream.count() == 0 {
+        if stream.redaction_count() == 0 {
             (Cow::Borrowed(text), 0)
         } else {
-            (Cow::Owned(out), stream.count())
+            (Cow::Owned(out), stream.redaction_count())
         }
     }
 }

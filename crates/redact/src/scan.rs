@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::configured::patterns::RedactionPatterns;
+use super::configuration::patterns::RedactionPatterns;
 use super::literals::matcher::LiteralMatcher;
 use super::rules::apply_keyword_rules;
 use super::rules::discord_token::find_bot_tokens;
@@ -17,7 +17,7 @@ pub(super) const MAX_ROUNDS: usize = 8;
 pub(super) struct Scanner {
     pub(super) literals: LiteralMatcher,
     pub(super) patterns: RedactionPatterns,
-    pub(super) personal: bool,
+    pub(super) redacts_personal_numbers: bool,
 }
 
 /// Redacted stretch.
@@ -29,22 +29,22 @@ pub(super) struct RedactedText {
 impl Scanner {
     /// Returns true if every line must be inspected.
     pub(super) fn inspects_every_line(&self) -> bool {
-        self.personal || !self.patterns.is_empty()
+        self.redacts_personal_numbers || !self.patterns.is_empty()
     }
 
     /// Returns all spans to redact in visible text, merged.
     pub(super) fn spans(&self, line: &[u8]) -> Vec<SecretSpan> {
-        merge(self.all_spans(line))
+        merge(self.unmerged_spans(line))
     }
 
     /// Returns all spans to redact in visible text, in no order. They may overlap.
-    pub(super) fn all_spans(&self, line: &[u8]) -> Vec<SecretSpan> {
+    pub(super) fn unmerged_spans(&self, line: &[u8]) -> Vec<SecretSpan> {
         let mut spans = Vec::new();
-        self.literals.spans(line, &mut spans);
+        self.literals.push_spans(line, &mut spans);
         apply_keyword_rules(line, &mut spans);
         find_bot_tokens(line, &mut spans);
         self.find_configured(line, &mut spans);
-        if self.personal {
+        if self.redacts_personal_numbers {
             find_personal_numbers(line, &mut spans);
         }
         spans
@@ -58,16 +58,21 @@ impl Scanner {
         let mut from = 0;
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             let end = line.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |at| at + 1);
-            let words = line.get(..end).unwrap_or_default();
+            let line_content = line.get(..end).unwrap_or_default();
             // Per line, because an operator writes a pattern for what a reader sees, without line ends and escape
             // sequences.
-            for pattern in self.patterns.in_line(words) {
-                let found = pattern.regex().find_iter(words);
+            for pattern in self.patterns.matching_patterns(line_content) {
+                let matches = pattern.regex().find_iter(line_content);
                 // Otherwise a second redaction of the same text would match its own replacement and count it again.
-                let found = found.filter(|found| !has_only_stars(found.as_bytes(), pattern.keep()));
-                spans.extend(found.map(|found| {
+                let matches = matches.filter(|found| {
+                    !has_only_stars(found.as_bytes(), pattern.visible_prefix_bytes())
+                });
+                spans.extend(matches.map(|found| {
                     let range = from + found.start()..from + found.end();
-                    SecretSpan::without_context(range, VisiblePart::Stars(pattern.keep()))
+                    SecretSpan::without_context(
+                        range,
+                        VisiblePart::Stars(pattern.visible_prefix_bytes()),
+                    )
                 }));
             }
             from += line.len();
@@ -107,15 +112,16 @@ impl Scanner {
         text: &str,
         visible: &VisibleText<'_>,
     ) -> Vec<Replacement> {
-        let in_string = |inner: &Range<usize>| {
-            let string = text.as_bytes().get(inner.clone()).unwrap_or_default();
+        let string_replacements = |string_range: &Range<usize>| {
+            let string = text.as_bytes().get(string_range.clone()).unwrap_or_default();
             let replacements = self.spans(string).into_iter().map(|span| {
-                let range = inner.start + span.secret.start..inner.start + span.secret.end;
+                let range =
+                    string_range.start + span.secret.start..string_range.start + span.secret.end;
                 (char_range(text, range), replacement_text(string, &span))
             });
             replacements.collect::<Vec<_>>()
         };
-        visible.inner.iter().flat_map(in_string).collect()
+        visible.control_strings.iter().flat_map(string_replacements).collect()
     }
 }
 
@@ -128,20 +134,20 @@ pub(super) fn visible_replacements(
     visible: &VisibleText<'_>,
     spans: &[SecretSpan],
 ) -> Vec<Replacement> {
-    let replacement = |span: &SecretSpan| {
-        (char_range(text, visible.raw(&span.secret)), replacement_text(&visible.text, span))
+    let to_replacement = |span: &SecretSpan| {
+        (char_range(text, visible.raw_range(&span.secret)), replacement_text(&visible.text, span))
     };
-    spans.iter().map(replacement).collect()
+    spans.iter().map(to_replacement).collect()
 }
 
 fn replacement_text(text: &[u8], span: &SecretSpan) -> String {
     let secret = text.get(span.secret.clone()).unwrap_or_default();
-    render(&String::from_utf8_lossy(secret), span.form)
+    render(&String::from_utf8_lossy(secret), span.visible_part)
 }
 
 /// Returns true if only stars follow the visible prefix.
-fn has_only_stars(found: &[u8], keep: usize) -> bool {
-    found.get(keep..).is_none_or(|rest| rest.iter().all(|byte| *byte == b'*'))
+fn has_only_stars(matched: &[u8], prefix_bytes: usize) -> bool {
+    matched.get(prefix_bytes..).is_none_or(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
 pub(super) fn char_range(text: &str, range: Range<usize>) -> Range<usize> {
@@ -150,15 +156,15 @@ pub(super) fn char_range(text: &str, range: Range<usize>) -> Range<usize> {
 
 pub(super) fn apply_replacements(text: &str, replacements: &[Replacement]) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut done = 0;
+    let mut copied_to = 0;
     for (range, replacement) in replacements {
         // Places in control strings may overlap places of the visible text; the first one hides both.
-        if range.start >= done {
-            out.push_str(text.get(done..range.start).unwrap_or_default());
+        if range.start >= copied_to {
+            out.push_str(text.get(copied_to..range.start).unwrap_or_default());
             out.push_str(replacement);
-            done = range.end;
+            copied_to = range.end;
         }
     }
-    out.push_str(text.get(done..).unwrap_or_default());
+    out.push_str(text.get(copied_to..).unwrap_or_default());
     out
 }

@@ -28,13 +28,13 @@ pub(super) struct SecretSpan {
     /// Start of the context that identifies the secret.
     pub(super) context: usize,
     /// Form of the replacement.
-    pub(super) form: VisiblePart,
+    pub(super) visible_part: VisiblePart,
 }
 
 impl SecretSpan {
     /// Creates the span of a secret that is identified by its own format.
-    pub(super) const fn without_context(secret: Range<usize>, form: VisiblePart) -> Self {
-        Self { context: secret.start, secret, form }
+    pub(super) const fn without_context(secret: Range<usize>, visible_part: VisiblePart) -> Self {
+        Self { context: secret.start, secret, visible_part }
     }
 
     fn covers(&self, range: &Range<usize>) -> bool {
@@ -52,41 +52,41 @@ pub(super) fn merge(mut spans: Vec<SecretSpan>) -> Vec<SecretSpan> {
     spans.sort_by_key(|span| span.secret.start);
     let mut merged = Vec::with_capacity(spans.len());
     let mut group: Vec<SecretSpan> = Vec::new();
-    let mut end = 0;
+    let mut group_end = 0;
     for span in spans {
-        if !group.is_empty() && span.secret.start >= end {
-            merged.extend(unite(&group));
+        if !group.is_empty() && span.secret.start >= group_end {
+            merged.extend(merge_group(&group));
             group.clear();
-            end = 0;
+            group_end = 0;
         }
-        end = end.max(span.secret.end);
+        group_end = group_end.max(span.secret.end);
         group.push(span);
     }
-    merged.extend(unite(&group));
+    merged.extend(merge_group(&group));
     merged
 }
 
-fn unite(group: &[SecretSpan]) -> Option<SecretSpan> {
+fn merge_group(group: &[SecretSpan]) -> Option<SecretSpan> {
     let start = group.iter().map(|span| span.secret.start).min()?;
     let end = group.iter().map(|span| span.secret.end).max()?;
     let context = group.iter().map(|span| span.context).min()?;
     let range = start..end;
     // One rule that shows nothing is enough: the others may have judged a part of the secret only.
-    let hides = group.iter().any(|span| span.form == VisiblePart::Stars(0));
-    let winner = group.iter().find(|span| span.covers(&range)).filter(|_| !hides);
-    let form = winner.map_or(VisiblePart::Stars(0), |span| span.form);
-    Some(SecretSpan { secret: range, context, form })
+    let hides_all = group.iter().any(|span| span.visible_part == VisiblePart::Stars(0));
+    let covering_span = group.iter().find(|span| span.covers(&range)).filter(|_| !hides_all);
+    let visible_part = covering_span.map_or(VisiblePart::Stars(0), |span| span.visible_part);
+    Some(SecretSpan { secret: range, context, visible_part })
 }
 
 /// Returns the replacement of `secret`. It has the same number of lines, so that the line structure stays.
-pub(super) fn render(secret: &str, form: VisiblePart) -> String {
+pub(super) fn render(secret: &str, visible_part: VisiblePart) -> String {
     if secret.contains('\n') {
         let lines = secret.split('\n').map(|line| if line.is_empty() { "" } else { STARS });
         return lines.collect::<Vec<_>>().join("\n");
     }
-    let (VisiblePart::Tail(keep) | VisiblePart::Stars(keep)) = form;
-    let prefix = secret.get(..keep).unwrap_or("");
-    match form {
+    let (VisiblePart::Tail(prefix_bytes) | VisiblePart::Stars(prefix_bytes)) = visible_part;
+    let prefix = secret.get(..prefix_bytes).unwrap_or("");
+    match visible_part {
         VisiblePart::Stars(_) => format!("{prefix}{STARS}"),
         VisiblePart::Tail(_) => last_four(secret)
             // The last four characters of a short secret would make the rest guessable.
@@ -98,6 +98,6 @@ pub(super) fn render(secret: &str, form: VisiblePart) -> String {
 /// Returns the last four characters, if tokens usually end in such characters.
 fn last_four(secret: &str) -> Option<&str> {
     let last = secret.get(secret.len().checked_sub(4)?..)?;
-    let ordinary = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+/=".contains(&byte);
-    last.bytes().all(ordinary).then_some(last)
+    let is_ordinary = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+/=".contains(&byte);
+    last.bytes().all(is_ordinary).then_some(last)
 }

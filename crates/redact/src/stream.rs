@@ -24,14 +24,14 @@ const MAX_PIECE_BYTES: usize = 8 * 1024;
 /// the last 4 KiB are held back. Longer registered values make both larger.
 pub struct RedactionStream<R = Arc<Redactor>> {
     redactor: R,
-    undecoded: Vec<u8>,
+    undecoded_bytes: Vec<u8>,
     pending: String,
     /// Start of the unfinished line. Whole lines before it wait for the text that decides about them, such as the
     /// header of a key.
-    line: usize,
+    line_start: usize,
     /// Length of the start of `pending` that was already searched for line ends.
-    searched: usize,
-    long: Option<LongLine>,
+    searched_bytes: usize,
+    long_line: Option<LongLine>,
     count: u64,
 }
 
@@ -51,11 +51,11 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
     pub const fn new(redactor: R) -> Self {
         Self {
             redactor,
-            undecoded: Vec::new(),
+            undecoded_bytes: Vec::new(),
             pending: String::new(),
-            line: 0,
-            searched: 0,
-            long: None,
+            line_start: 0,
+            searched_bytes: 0,
+            long_line: None,
             count: 0,
         }
     }
@@ -80,22 +80,22 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
 
     /// Returns the text that is safe to show although the source has paused in the middle of a line: words that neither
     /// are nor announce a secret, and that the source has finished writing.
-    pub fn idle(&mut self) -> String {
+    pub fn release_safe_text(&mut self) -> String {
         // Whole words only: a secret continues in the next piece only within a word, or after a word that announces
         // it.
-        let safe = self.redactor.safe_prefix(&self.pending);
+        let safe_bytes = self.redactor.safe_prefix(&self.pending);
         let mut out = String::new();
-        match &self.long {
-            Some(long) if safe > long.context && long.oversized.is_none() => {
+        match &self.long_line {
+            Some(line) if safe_bytes > line.context && line.oversized.is_none() => {
                 // The released end stays as context, because the rules inspect text before a secret.
-                self.release(safe.saturating_sub(CONTEXT_BYTES)..safe, None, &mut out);
+                self.release(safe_bytes.saturating_sub(CONTEXT_BYTES)..safe_bytes, None, &mut out);
             }
             // Nothing new is safe, or a secret that is longer than a window has not ended.
             Some(_) => {}
             None => {
-                out.extend(self.pending.drain(..safe));
-                self.line = self.line.saturating_sub(safe);
-                self.searched = self.searched.saturating_sub(safe);
+                out.extend(self.pending.drain(..safe_bytes));
+                self.line_start = self.line_start.saturating_sub(safe_bytes);
+                self.searched_bytes = self.searched_bytes.saturating_sub(safe_bytes);
             }
         }
         out
@@ -104,57 +104,57 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
     /// Returns the rest. Afterwards the stream equals a new one.
     pub fn finish(&mut self) -> String {
         // The text has ended in the middle of a character.
-        if !std::mem::take(&mut self.undecoded).is_empty() {
+        if !std::mem::take(&mut self.undecoded_bytes).is_empty() {
             self.pending.push(char::REPLACEMENT_CHARACTER);
         }
         let mut out = String::new();
         while self.advance(&mut out) {}
-        if self.long.is_some() {
+        if self.long_line.is_some() {
             self.inspect(self.pending.len(), WindowEnd::Text, &mut out);
         } else {
             let edits = self.redactor.scanner.redact_lines(&self.pending, true);
-            self.write(&edits, &mut out);
+            self.write_edits(&edits, &mut out);
         }
         self.pending = String::new();
-        (self.line, self.searched, self.long) = (0, 0, None);
+        (self.line_start, self.searched_bytes, self.long_line) = (0, 0, None);
         out
     }
 
     /// Returns the number of bytes that are held back.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        self.pending.len() + self.undecoded.len()
-            - self.long.as_ref().map_or(0, |long| long.context)
+        self.pending.len() + self.undecoded_bytes.len()
+            - self.long_line.as_ref().map_or(0, |long_line| long_line.context)
     }
 
     /// Returns the number of bytes of text in memory: the text that is held back, and its context.
     #[must_use]
     pub const fn buffered_bytes(&self) -> usize {
-        self.pending.capacity() + self.undecoded.capacity()
+        self.pending.capacity() + self.undecoded_bytes.capacity()
     }
 
     /// Returns the number of redactions so far.
     #[must_use]
-    pub const fn count(&self) -> u64 {
+    pub const fn redaction_count(&self) -> u64 {
         self.count
     }
 
     fn decode(&mut self, bytes: &[u8]) {
         let joined;
-        let mut rest = bytes;
-        if !self.undecoded.is_empty() {
-            self.undecoded.extend_from_slice(bytes);
-            joined = std::mem::take(&mut self.undecoded);
-            rest = &joined;
+        let mut input = bytes;
+        if !self.undecoded_bytes.is_empty() {
+            self.undecoded_bytes.extend_from_slice(bytes);
+            joined = std::mem::take(&mut self.undecoded_bytes);
+            input = &joined;
         }
-        if let Ok(text) = std::str::from_utf8(rest) {
+        if let Ok(text) = std::str::from_utf8(input) {
             return self.pending.push_str(text); // Most texts are valid UTF-8, and the check is fast.
         }
-        let mut chunks = rest.utf8_chunks().peekable();
+        let mut chunks = input.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
             self.pending.push_str(chunk.valid());
             if chunks.peek().is_none() && is_incomplete_char(chunk.invalid()) {
-                self.undecoded = chunk.invalid().to_vec();
+                self.undecoded_bytes = chunk.invalid().to_vec();
             } else if !chunk.invalid().is_empty() {
                 self.pending.push(char::REPLACEMENT_CHARACTER);
             }
@@ -163,31 +163,32 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
 
     /// Performs one step; returns true if another step may follow.
     fn advance(&mut self, out: &mut String) -> bool {
-        if self.long.is_some() { self.advance_long(out) } else { self.advance_lines(out) }
+        if self.long_line.is_some() { self.advance_long_line(out) } else { self.advance_lines(out) }
     }
 
     /// Redacts the whole lines that have arrived, unless one of them is long.
     fn advance_lines(&mut self, out: &mut String) -> bool {
-        let window = self.redactor.window_bytes();
-        let fresh = self.pending.as_bytes().get(self.searched..).unwrap_or_default();
-        if self.pending.len() - self.line < window {
+        let window_bytes = self.redactor.window_bytes();
+        let unsearched = self.pending.as_bytes().get(self.searched_bytes..).unwrap_or_default();
+        if self.pending.len() - self.line_start < window_bytes {
             // Only text that was not searched before, or a line that grows byte by byte costs quadratic time.
-            let newline = fresh.iter().rposition(|byte| *byte == b'\n');
-            let end = newline.map(|newline| self.searched + newline + 1);
-            self.searched = self.pending.len();
+            let newline = unsearched.iter().rposition(|byte| *byte == b'\n');
+            let end = newline.map(|newline| self.searched_bytes + newline + 1);
+            self.searched_bytes = self.pending.len();
             if let Some(end) = end {
                 self.process_lines(end, out);
             }
             return false;
         }
         // The first line end decides, so that the result does not depend on how much text arrived at once.
-        let newline = fresh.iter().position(|byte| *byte == b'\n').map(|at| self.searched + at);
+        let newline =
+            unsearched.iter().position(|byte| *byte == b'\n').map(|at| self.searched_bytes + at);
         match newline {
-            Some(newline) if newline - self.line < window => {
-                self.searched = newline + 1;
+            Some(newline) if newline - self.line_start < window_bytes => {
+                self.searched_bytes = newline + 1;
                 self.process_lines(newline + 1, out);
             }
-            _ => self.long = Some(LongLine { context: 0, oversized: None, enlargements: 0 }),
+            _ => self.long_line = Some(LongLine { context: 0, oversized: None, enlargements: 0 }),
         }
         true
     }
@@ -196,70 +197,70 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
     fn process_lines(&mut self, end: usize, out: &mut String) {
         let lines = self.pending.get(..end).unwrap_or_default();
         let edits = self.redactor.scanner.redact_lines(lines, false);
-        self.write(&edits, out);
-        self.line = end;
-        self.drop_front(edits.done);
+        self.write_edits(&edits, out);
+        self.line_start = end;
+        self.drop_front(edits.finished_bytes);
         self.drop_body_lines();
-        self.release_closed(out);
+        self.release_closed_blocks(out);
     }
 
-    fn write(&mut self, edits: &TextEdits, out: &mut String) {
+    fn write_edits(&mut self, edits: &TextEdits, out: &mut String) {
         edits.write(&self.pending, out);
         self.count += edits.count;
     }
 
     fn drop_front(&mut self, length: usize) {
         self.pending.drain(..length);
-        self.line = self.line.saturating_sub(length);
-        self.searched = self.searched.saturating_sub(length);
+        self.line_start = self.line_start.saturating_sub(length);
+        self.searched_bytes = self.searched_bytes.saturating_sub(length);
     }
 
     /// Drops the whole lines of an open block's body.
     fn drop_body_lines(&mut self) {
-        let Some((_, body)) = self.open_key() else { return };
+        let Some((_, body_start)) = self.open_key_block() else { return };
         // The last line end stays: a footer contains none, and a long line starts after one.
-        let body_end = self.line.saturating_sub(1);
-        if body_end > body + DROPPED_BODY.len() {
-            self.pending.replace_range(body..body_end, DROPPED_BODY);
-            let dropped = body_end - body - DROPPED_BODY.len();
-            self.line -= dropped;
-            self.searched -= dropped;
+        let body_end = self.line_start.saturating_sub(1);
+        if body_end > body_start + DROPPED_BODY.len() {
+            self.pending.replace_range(body_start..body_end, DROPPED_BODY);
+            let dropped_bytes = body_end - body_start - DROPPED_BODY.len();
+            self.line_start -= dropped_bytes;
+            self.searched_bytes -= dropped_bytes;
         }
     }
 
     /// Releases closed blocks before an open one, once they are large.
-    fn release_closed(&mut self, out: &mut String) {
-        if self.line < self.redactor.window_bytes() {
+    fn release_closed_blocks(&mut self, out: &mut String) {
+        if self.line_start < self.redactor.window_bytes() {
             return;
         }
-        if let Some((header, _)) = self.open_key() {
+        if let Some((header_start, _)) = self.open_key_block() {
             let edits = self
                 .redactor
                 .scanner
-                .redact_lines(self.pending.get(..header).unwrap_or_default(), true);
-            self.write(&edits, out);
-            self.drop_front(header);
+                .redact_lines(self.pending.get(..header_start).unwrap_or_default(), true);
+            self.write_edits(&edits, out);
+            self.drop_front(header_start);
         }
     }
 
     /// Returns the start of the header and of the body of the key that is still open after the whole lines.
-    fn open_key(&self) -> Option<(usize, usize)> {
-        let lines = self.pending.get(..self.line)?;
+    fn open_key_block(&self) -> Option<(usize, usize)> {
+        let lines = self.pending.get(..self.line_start)?;
         open_block(lines).filter(|(_, body)| has_body(lines, *body, false))
     }
 
     /// Inspects the next window of a long line, or its end.
-    fn advance_long(&mut self, out: &mut String) -> bool {
-        let Some(long) = self.long.as_ref() else { return false };
-        let (context, enlargements) = (long.context, long.enlargements);
-        let from = self.searched.max(self.line);
-        let fresh = self.pending.as_bytes().get(from..).unwrap_or_default();
-        let newline = fresh.iter().position(|byte| *byte == b'\n').map(|at| from + at);
-        self.searched = newline.unwrap_or(self.pending.len());
+    fn advance_long_line(&mut self, out: &mut String) -> bool {
+        let Some(long_line) = self.long_line.as_ref() else { return false };
+        let (context, enlargements) = (long_line.context, long_line.enlargements);
+        let from = self.searched_bytes.max(self.line_start);
+        let unsearched = self.pending.as_bytes().get(from..).unwrap_or_default();
+        let newline = unsearched.iter().position(|byte| *byte == b'\n').map(|at| from + at);
+        self.searched_bytes = newline.unwrap_or(self.pending.len());
         let end = newline.map_or(self.pending.len(), |newline| newline + 1);
-        let size = self.redactor.window_bytes() << enlargements;
-        if end - context >= size {
-            let end = self.pending.floor_char_boundary(context + size);
+        let window_bytes = self.redactor.window_bytes() << enlargements;
+        if end - context >= window_bytes {
+            let end = self.pending.floor_char_boundary(context + window_bytes);
             self.inspect(
                 end,
                 WindowEnd::Open { is_last_attempt: enlargements == MAX_ENLARGEMENTS },
@@ -273,31 +274,31 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
         true
     }
 
-    /// Inspects a window that ends at `end`, and performs the result.
-    fn inspect(&mut self, end: usize, kind: WindowEnd, out: &mut String) {
-        let Some(long) = self.long.as_mut() else { return };
-        let text = self.pending.get(..end).unwrap_or_default();
-        let window = Window { text, context: long.context, oversized: long.oversized, end: kind };
+    /// Inspects a window that ends at `to`, and performs the result.
+    fn inspect(&mut self, to: usize, end: WindowEnd, out: &mut String) {
+        let Some(line) = self.long_line.as_mut() else { return };
+        let text = self.pending.get(..to).unwrap_or_default();
+        let window = Window { text, context: line.context, oversized: line.oversized, end };
         match self.redactor.inspect(&window) {
             // Escape sequences take most of the window; a larger one shows more of the visible text.
-            InspectedWindow::NeedsMoreText => long.enlargements += 1,
-            InspectedWindow::Release { to, keep, replacement } => {
-                self.release(keep..to, replacement, out);
-                if kind == WindowEnd::Line {
+            InspectedWindow::NeedsMoreText => line.enlargements += 1,
+            InspectedWindow::Release { cut, context, replacement } => {
+                self.release(context..cut, replacement, out);
+                if end == WindowEnd::Line {
                     self.end_line();
                 }
             }
             InspectedWindow::DropMiddle(middle, oversized) => {
                 self.drop_middle(&middle);
-                self.long =
-                    self.long.take().map(|long| LongLine { oversized: Some(oversized), ..long });
+                self.long_line =
+                    self.long_line.take().map(|it| LongLine { oversized: Some(oversized), ..it });
             }
             InspectedWindow::DropKeyBody(body) => {
                 let footer = possible_footer(text, body).len();
-                self.drop_middle(&(body..end - footer));
+                self.drop_middle(&(body..to - footer));
                 self.pending.insert_str(body, DROPPED_BODY);
                 // The inserted text contains no line end, so it need not be searched.
-                self.searched += DROPPED_BODY.len();
+                self.searched_bytes += DROPPED_BODY.len();
             }
         }
     }
@@ -310,7 +311,7 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
         replacement: Option<(String, u64)>,
         out: &mut String,
     ) {
-        let context = self.long.as_ref().map_or(0, |long| long.context);
+        let context = self.long_line.as_ref().map_or(0, |long_line| long_line.context);
         match replacement {
             Some((replacement, count)) => {
                 out.push_str(&replacement);
@@ -320,23 +321,24 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
         }
         let from = self.pending.floor_char_boundary(retained.start);
         self.drop_front(from);
-        self.long =
+        self.long_line =
             Some(LongLine { context: retained.end - from, oversized: None, enlargements: 0 });
     }
 
     /// Returns to line mode after the end of a long line. The part of it that was not released waits for a decision.
     fn end_line(&mut self) {
-        let context = self.long.take().map_or(0, |long| long.context);
-        self.line = self.searched + 1;
-        self.searched = self.line;
+        let context = self.long_line.take().map_or(0, |long_line| long_line.context);
+        self.line_start = self.searched_bytes + 1;
+        self.searched_bytes = self.line_start;
         self.drop_front(context);
     }
 
     fn drop_middle(&mut self, middle: &Range<usize>) {
         let dropped = middle.len();
         self.pending.drain(middle.clone());
-        self.line = self.line.min(middle.start).max(self.line.saturating_sub(dropped));
-        self.searched = self.searched.saturating_sub(dropped);
+        self.line_start =
+            self.line_start.min(middle.start).max(self.line_start.saturating_sub(dropped));
+        self.searched_bytes = self.searched_bytes.saturating_sub(dropped);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::configured::{Pattern, Redaction};
+use crate::configuration::{Pattern, Redaction};
 
 mod corpus;
 mod harmless;
@@ -12,39 +12,39 @@ mod patterns;
 mod streaming;
 mod tail;
 
-use corpus::{PASSWORD_PLACES, PLACES, SHAPED, SeededRng, TOKEN_PLACES};
+use corpus::{PASSWORD_PLACES, PLACES, SECRET_TEMPLATES, SeededRng, TOKEN_PLACES};
 use harmless::HARMLESS;
 
 fn default_redactor() -> Redactor {
     Redactor::new([])
 }
 
-fn registered(value: &str) -> Redactor {
+fn redactor_with_value(value: &str) -> Redactor {
     Redactor::new([value.to_owned()])
 }
 
 /// Returns every secret of the corpus in every place: the secret and the text.
 fn corpus(seed: u64) -> Vec<(String, String)> {
     let mut rng = SeededRng(seed);
-    let mut found = Vec::new();
-    let mut place = |places: &[&str], secret: &str| {
-        found.extend(places.iter().map(|place| (secret.to_owned(), set(place, secret))));
+    let mut cases = Vec::new();
+    let mut add_cases = |places: &[&str], secret: &str| {
+        cases.extend(places.iter().map(|place| (secret.to_owned(), insert_secret(place, secret))));
     };
-    for kind in SHAPED {
-        let secret = rng.fill(kind);
-        place(PLACES, &secret);
+    for template in SECRET_TEMPLATES {
+        let secret = rng.expand(template);
+        add_cases(PLACES, &secret);
     }
     for length in [6, 8, 12, 19, 20, 40] {
-        place(PASSWORD_PLACES, &rng.fill(&format!("{{p{length}}}")));
+        add_cases(PASSWORD_PLACES, &rng.expand(&format!("{{p{length}}}")));
     }
     for length in [20, 32, 40, 88] {
-        place(TOKEN_PLACES, &rng.fill(&format!("{{a{length}}}")));
+        add_cases(TOKEN_PLACES, &rng.expand(&format!("{{a{length}}}")));
     }
-    found
+    cases
 }
 
 /// Inserts a secret in its place; the second of two adjacent `@` stands for an `@`, unless the place is `@@` alone.
-fn set(place: &str, secret: &str) -> String {
+fn insert_secret(place: &str, secret: &str) -> String {
     if place == "@@" {
         return format!("{secret} {secret}");
     }
@@ -65,8 +65,8 @@ fn shows(text: &str, secret: &str) -> bool {
 fn all_constants_compile() {
     use super::rules::{context_rules, email, key_value, pem, personal};
     use super::text::pattern;
-    for (shape, compiled) in rules::COMPILED_FORMATS.iter() {
-        assert!(compiled.is_some(), "{}", shape.pattern);
+    for (token_format, compiled) in rules::COMPILED_FORMATS.iter() {
+        assert!(compiled.is_some(), "{}", token_format.pattern);
     }
     assert!(rules::COMPILED_FORMATS.len() <= 128 && rules::RULE_FAMILIES.len() <= 32);
     let constants = [
@@ -91,7 +91,7 @@ fn all_constants_compile() {
         pem::FOOTER_PATTERN,
     ];
     for constant in constants {
-        assert!(pattern::build(constant).is_ok(), "{constant}");
+        assert!(pattern::try_compile(constant).is_ok(), "{constant}");
     }
 }
 
@@ -118,10 +118,10 @@ fn no_secret_of_the_corpus_is_shown() {
 #[test]
 fn harmless_text_is_unchanged() {
     let redactor = default_redactor();
-    let touched = |text: &&&str| redactor.redact(text) != **text;
-    let touched: Vec<_> =
-        HARMLESS.iter().filter(touched).map(|text| (text, redactor.redact(text))).collect();
-    assert!(touched.is_empty(), "{touched:#?}");
+    let is_changed = |text: &&&str| redactor.redact(text) != **text;
+    let changed: Vec<_> =
+        HARMLESS.iter().filter(is_changed).map(|text| (text, redactor.redact(text))).collect();
+    assert!(changed.is_empty(), "{changed:#?}");
 }
 
 #[test]
@@ -132,13 +132,13 @@ fn a_text_without_a_hit_is_borrowed() {
 #[test]
 fn masked_tokens_keep_their_documented_form() {
     let redactor = default_redactor();
-    let body = SeededRng(3).fill("{a20}");
-    let last = body.get(16..).unwrap();
-    let upper = SeededRng(3).fill("{U16}");
+    let body = SeededRng(3).expand("{a20}");
+    let last_four = body.get(16..).unwrap();
+    let capitals = SeededRng(3).expand("{U16}");
     let cases = [
-        (format!("sk-{body}"), format!("sk-...{last}")),
-        (format!("AKIA{upper}"), format!("AKIA...{}", upper.get(12..).unwrap())),
-        (format!("token={body}"), format!("token=...{last}")),
+        (format!("sk-{body}"), format!("sk-...{last_four}")),
+        (format!("AKIA{capitals}"), format!("AKIA...{}", capitals.get(12..).unwrap())),
+        (format!("token={body}"), format!("token=...{last_four}")),
         (format!("password={body}"), "password=***".to_owned()),
         ("mail jane.doe@host.test now".to_owned(), "mail j***@host.test now".to_owned()),
     ];
@@ -170,17 +170,17 @@ fn context_rules_keep_text_that_is_not_secret() {
 
 #[test]
 fn no_suffix_of_a_password_is_shown() {
-    let token = SeededRng(4).fill("ghp_{a36}");
+    let token = SeededRng(4).expand("ghp_{a36}");
     let redacted = default_redactor()
         .redact(&format!("password={token} url=db://me:{token}@host"))
         .into_owned();
     assert_eq!(redacted, "password=*** url=db://me:***@host");
-    assert_eq!(registered(&token).redact(&token), "***");
+    assert_eq!(redactor_with_value(&token).redact(&token), "***");
 }
 
 #[test]
 fn a_private_key_is_masked_up_to_its_end() {
-    let body = SeededRng(5).fill("{b64}\n{b64}\n{b30}==\n");
+    let body = SeededRng(5).expand("{b64}\n{b64}\n{b30}==\n");
     for kind in ["RSA ", "", "EC ", "OPENSSH ", "ENCRYPTED "] {
         let (header, footer) = (
             format!("-----BEGIN {kind}PRIVATE KEY-----"),
@@ -210,7 +210,7 @@ fn a_private_key_is_masked_up_to_its_end() {
 #[test]
 fn a_registered_value_is_masked_in_all_its_forms() {
     let value = "käse \"und\" <brot> & 'mehr'/1\\2$3";
-    let redactor = registered(value);
+    let redactor = redactor_with_value(value);
     for form in super::literals::encode::forms(value) {
         let form = String::from_utf8(form).unwrap();
         assert_eq!(redactor.redact(&format!("a {form} b")), "a *** b", "{form}");
@@ -225,7 +225,7 @@ fn a_registered_value_is_masked_in_all_its_forms() {
 #[test]
 fn a_registered_value_is_found_in_every_serialization() {
     let value = "kä'se \"ü\" €/x,y:z=1!$HOME`\\😀~#";
-    let written = [
+    let serialized_forms = [
         ("json.dumps", r#""k\u00e4'se \"\u00fc\" \u20ac/x,y:z=1!$HOME`\\\ud83d\ude00~#""#),
         (
             "twice",
@@ -246,10 +246,10 @@ fn a_registered_value_is_found_in_every_serialization() {
         ("escape_default", r#""k\u{e4}\'se \"\u{fc}\" \u{20ac}/x,y:z=1!$HOME`\\\u{1f600}~#""#),
         ("sh in JSON", r#""'kä'\\''se \"ü\" €/x,y:z=1!$HOME`\\😀~#'""#),
     ];
-    let redactor = registered(value);
-    for (by, text) in written {
+    let redactor = redactor_with_value(value);
+    for (program, text) in serialized_forms {
         let redacted = redactor.redact(&format!("a {text} b")).into_owned();
-        assert!(!redacted.contains("HOME") && redacted.len() < 20, "{by}: {redacted}");
+        assert!(!redacted.contains("HOME") && redacted.len() < 20, "{program}: {redacted}");
     }
 }
 
@@ -258,24 +258,30 @@ fn a_registered_value_is_found_in_every_serialization() {
 fn no_suffix_of_an_escaped_value_is_left() {
     for value in ["pässwörd", "密码密码密码密码", "😀😀😀😀secret", "ключ-от-дома"]
     {
-        let units = |upper: bool| {
-            let unit =
-                |unit: u16| if upper { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") };
-            let written = |part: char| {
-                if part.is_ascii() {
-                    part.to_string()
+        let escape_all = |is_upper_case: bool| {
+            let escape_unit = |unit: u16| {
+                if is_upper_case { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") }
+            };
+            let escape = |character: char| {
+                if character.is_ascii() {
+                    character.to_string()
                 } else {
-                    part.encode_utf16(&mut [0; 2])
+                    character
+                        .encode_utf16(&mut [0; 2])
                         .iter()
-                        .map(|code_unit| unit(*code_unit))
+                        .map(|code_unit| escape_unit(*code_unit))
                         .collect()
                 }
             };
-            value.chars().map(written).collect::<String>()
+            value.chars().map(escape).collect::<String>()
         };
-        for form in [units(false), units(true)] {
+        for form in [escape_all(false), escape_all(true)] {
             for form in [form.clone(), form.replace('\\', "\\\\")] {
-                assert_eq!(registered(value).redact(&format!("[{form}]")), "[***]", "{form}");
+                assert_eq!(
+                    redactor_with_value(value).redact(&format!("[{form}]")),
+                    "[***]",
+                    "{form}"
+                );
             }
         }
     }
@@ -289,30 +295,34 @@ fn base64_of_a_registered_value_is_found_at_every_shift() {
         ("x", "eHJlZ2lzdGVyZWQgdmFsdWUgMQ=="),
         ("xy", "eHlyZWdpc3RlcmVkIHZhbHVlIDE="),
     ] {
-        let redacted = registered(value).redact(encoded).into_owned();
+        let redacted = redactor_with_value(value).redact(encoded).into_owned();
         assert!(redacted.len() < 10, "{before}: {redacted}");
     }
 }
 
 #[test]
 fn registered_values_match_across_overlaps_lines_and_colors() {
-    let two =
+    let redactor =
         Redactor::new(["first-value".to_owned(), "value-second".to_owned(), "short".to_owned()]);
-    assert_eq!(two.redact("a first-value-second short"), "a *** short");
-    assert_eq!(two.redact("fir\u{1b}[1mst-va\u{1b}[0mlue"), "***");
-    let lines = registered("ab\ncd\nefgh\nthe last line");
-    assert_eq!(lines.redact("x ab\ncd\nefgh\nthe last line y"), "x ***\n***\n***\n*** y");
-    assert_eq!(lines.redact("x ab\ncd\n the last line y"), "x ab\ncd\n *** y");
+    assert_eq!(redactor.redact("a first-value-second short"), "a *** short");
+    assert_eq!(redactor.redact("fir\u{1b}[1mst-va\u{1b}[0mlue"), "***");
+    let multi_line_redactor = redactor_with_value("ab\ncd\nefgh\nthe last line");
+    assert_eq!(
+        multi_line_redactor.redact("x ab\ncd\nefgh\nthe last line y"),
+        "x ***\n***\n***\n*** y"
+    );
+    assert_eq!(multi_line_redactor.redact("x ab\ncd\n the last line y"), "x ab\ncd\n *** y");
 }
 
 #[test]
 fn personal_data_is_masked_if_configured() {
-    let personal = default_redactor().with(Redaction { personal: true, ..Redaction::default() });
+    let redactor = default_redactor()
+        .with_configuration(Redaction { redacts_personal_numbers: true, ..Redaction::default() });
     assert_eq!(
-        personal.redact("card 4111 1111 1111 1111, 4111 1111 1111 1112"),
+        redactor.redact("card 4111 1111 1111 1111, 4111 1111 1111 1112"),
         "card ***, 4111 1111 1111 1112"
     );
-    assert_eq!(personal.redact("call +49 30 1234567 or 078-05-1120"), "call *** or ***");
+    assert_eq!(redactor.redact("call +49 30 1234567 or 078-05-1120"), "call *** or ***");
 }
 
 #[test]

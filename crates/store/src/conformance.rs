@@ -112,7 +112,7 @@ macro_rules! conformance {
 }
 pub(super) use conformance;
 
-pub(super) fn second(second: i64) -> DateTime<Utc> {
+pub(super) fn at_second(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
 }
 
@@ -121,7 +121,7 @@ pub(super) fn agent() -> AgentId {
 }
 
 /// Returns a request with a key of its own.
-pub(crate) fn request(input: &str) -> AcceptCommand {
+pub(crate) fn accept_command(input: &str) -> AcceptCommand {
     let id = ExecutionId::fresh();
     let mut key = [0; 32];
     key[..16].copy_from_slice(id.0.as_bytes());
@@ -130,7 +130,7 @@ pub(crate) fn request(input: &str) -> AcceptCommand {
         agent: agent(),
         owner: PrincipalId(Uuid::nil()),
         message: MessageId("message-1".to_owned()),
-        keys: keys(key),
+        keys: message_keys(key),
         digest: [7; 32],
         content: None,
         context: ContextId("context-1".to_owned()),
@@ -143,7 +143,7 @@ pub(crate) fn request(input: &str) -> AcceptCommand {
         overrides: caller_overrides("main"),
         replayable: true,
         sealed: None,
-        at: second(0),
+        at: at_second(0),
     }
 }
 
@@ -154,8 +154,8 @@ pub(super) fn caller_overrides(branch: &str) -> Overrides {
 }
 
 /// Returns only the key of a message.
-pub(super) const fn keys(message: [u8; 32]) -> DedupKeys {
-    DedupKeys { message, named: None }
+pub(super) const fn message_keys(message: [u8; 32]) -> DedupKeys {
+    DedupKeys { message, idempotency: None }
 }
 
 /// Returns the range of the input of a request.
@@ -168,24 +168,32 @@ pub(crate) fn input_range(input: &str) -> TextRange {
     }
 }
 
-pub(crate) async fn accepted(ledger: &AnyLedger) -> ExecutionId {
-    let request = request("look at this");
+pub(crate) async fn accept_execution(ledger: &AnyLedger) -> ExecutionId {
+    let request = accept_command("look at this");
     let id = request.id;
     assert_eq!(ledger.accept(request).await.unwrap(), Acceptance::Created);
     id
 }
 
-pub(super) fn moved(from: State, to: State, at: i64) -> StateChange {
-    StateChange::new((from, to), AttemptId::FIRST, second(at), "because".to_owned())
+pub(super) fn state_change(from: State, to: State, at: i64) -> StateChange {
+    StateChange::new((from, to), AttemptId::FIRST, at_second(at), "because".to_owned())
 }
 
 pub(super) fn claim_command(id: ExecutionId, limit: Option<u32>) -> ClaimCommand {
-    let (fence, moved) = (Fence(0), moved(Idle, Starting, 1));
-    ClaimCommand { id, agent: agent(), limit, workspace: None, in_turn: false, fence, moved }
+    let (fence, state_change) = (Fence(0), state_change(Idle, Starting, 1));
+    ClaimCommand {
+        id,
+        agent: agent(),
+        limit,
+        workspace: None,
+        runs_in_order: false,
+        fence,
+        state_change,
+    }
 }
 
-pub(super) async fn claimed(ledger: &AnyLedger) -> (ExecutionId, Fence) {
-    let id = accepted(ledger).await;
+pub(super) async fn claim_execution(ledger: &AnyLedger) -> (ExecutionId, Fence) {
+    let id = accept_execution(ledger).await;
     let ClaimResult::Granted(fence) = ledger.claim(claim_command(id, None)).await.unwrap() else {
         panic!("a free slot was refused");
     };
@@ -193,13 +201,17 @@ pub(super) async fn claimed(ledger: &AnyLedger) -> (ExecutionId, Fence) {
 }
 
 /// Returns an execution that was claimed again after a failed attempt, with the fence of the first claim.
-pub(super) async fn retried(ledger: &AnyLedger) -> (ExecutionId, Fence) {
-    let (id, fence) = claimed(ledger).await;
-    let failed = EventKind::StateChanged(moved(Starting, Failed, 3));
-    let events = [EventKind::ProcessStarted { pid: 4711 }, failed].map(|event| (second(3), event));
+pub(super) async fn retry_execution(ledger: &AnyLedger) -> (ExecutionId, Fence) {
+    let (id, fence) = claim_execution(ledger).await;
+    let failed = EventKind::StateChanged(state_change(Starting, Failed, 3));
+    let events =
+        [EventKind::ProcessStarted { pid: 4711 }, failed].map(|event| (at_second(3), event));
     assert!(ledger.record(id, fence, events.into()).await.unwrap());
-    let second_claim =
-        ClaimCommand { fence, moved: moved(Failed, Starting, 4), ..claim_command(id, None) };
+    let second_claim = ClaimCommand {
+        fence,
+        state_change: state_change(Failed, Starting, 4),
+        ..claim_command(id, None)
+    };
     assert_eq!(ledger.claim(second_claim).await.unwrap(), ClaimResult::Granted(Fence(2)));
     (id, fence)
 }
@@ -212,20 +224,20 @@ pub(super) fn settlement(id: ExecutionId, fence: Fence, outcome: Outcome) -> Set
         outcome,
         failure: None,
         exit_code: Some(0),
-        lines: WriteBatch::from_transitions([moved(Running, outcome.state(), 9)]),
+        batch: WriteBatch::from_transitions([state_change(Running, outcome.state(), 9)]),
         keeps_input: false,
-        at: second(9),
+        at: at_second(9),
     }
 }
 
-pub(super) async fn record(ledger: &AnyLedger, id: ExecutionId) -> Record {
+pub(super) async fn load_record(ledger: &AnyLedger, id: ExecutionId) -> Record {
     ledger.execution(id).await.unwrap().unwrap()
 }
 
-pub(super) async fn numbers(ledger: &AnyLedger, id: ExecutionId) -> Vec<u64> {
+pub(super) async fn event_numbers(ledger: &AnyLedger, id: ExecutionId) -> Vec<u64> {
     ledger.events(id, 0).await.unwrap().iter().map(|event| event.number).collect()
 }
 
 pub(super) fn warning(message: &str) -> (DateTime<Utc>, EventKind) {
-    (second(2), EventKind::Warning { message: message.to_owned() })
+    (at_second(2), EventKind::Warning { message: message.to_owned() })
 }

@@ -117,10 +117,10 @@ impl Store {
         lock: DirectoryLock,
     ) -> Result<Self, StoreError> {
         integrity::check(database)?;
-        let mut connection = sqlite::writer(database, durability)?;
-        let instance = sqlite::instance(&mut connection).await?;
-        let readers = sqlite::readers(database)?;
-        let checkpointer = Checkpointer::open(&mut connection, database)?;
+        let mut connection = sqlite::open_writer(database, durability)?;
+        let instance = sqlite::load_or_create_instance(&mut connection).await?;
+        let readers = sqlite::open_readers(database)?;
+        let checkpointer = Checkpointer::start(&mut connection, database)?;
         let read_cache = Arc::<ReadCache>::default();
         let dependencies = WriterDependencies {
             readers: readers.clone(),
@@ -158,10 +158,10 @@ impl Store {
 
 #[async_trait]
 impl Ledger for Store {
-    async fn accept(&self, accept: AcceptCommand) -> Result<Acceptance, LedgerError> {
-        let message_key = (accept.owner, accept.agent.clone(), accept.keys.message);
-        let digest = accept.digest;
-        let acceptance = self.writer.submit(accept).await?;
+    async fn accept(&self, command: AcceptCommand) -> Result<Acceptance, LedgerError> {
+        let message_key = (command.owner, command.agent.clone(), command.keys.message);
+        let digest = command.digest;
+        let acceptance = self.writer.submit(command).await?;
         if let Acceptance::Duplicate(id) = acceptance {
             self.read_cache.record_duplicate(message_key, (id, digest)).await;
         }
@@ -177,8 +177,8 @@ impl Ledger for Store {
         self.read_cache.duplicate(&(owner, agent.clone(), key)).await
     }
 
-    async fn resume(&self, resume: ResumeCommand) -> Result<bool, LedgerError> {
-        self.writer.submit(resume).await
+    async fn resume(&self, command: ResumeCommand) -> Result<bool, LedgerError> {
+        self.writer.submit(command).await
     }
 
     async fn find_by_key(
@@ -198,9 +198,9 @@ impl Ledger for Store {
         &self,
         id: ExecutionId,
         fence: Fence,
-        lines: WriteBatch,
+        batch: WriteBatch,
     ) -> Result<bool, LedgerError> {
-        self.writer.submit(RecordEvents { id, fence, lines }).await
+        self.writer.submit(RecordEvents { id, fence, batch }).await
     }
 
     async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
@@ -248,7 +248,7 @@ impl Ledger for Store {
     }
 
     async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError> {
-        let reading = || events::after(&self.readers, id, after);
+        let reading = || events::read_after(&self.readers, id, after);
         let read = match after {
             0 => self.read_cache.read_through((id, CachePart::Events), reading).await,
             _ => Box::pin(reading()).await,
@@ -256,15 +256,19 @@ impl Ledger for Store {
         read.map_err(ledger_error)
     }
 
-    async fn text(&self, id: ExecutionId, span: TextRange) -> Result<String, LedgerError> {
-        let reading = || output_chunks::read_range(&self.readers, id, span);
+    async fn text(&self, id: ExecutionId, range: TextRange) -> Result<String, LedgerError> {
+        let reading = || output_chunks::read_range(&self.readers, id, range);
         self.read_cache
-            .read_through((id, CachePart::Text(span)), reading)
+            .read_through((id, CachePart::Text(range)), reading)
             .await
             .map_err(ledger_error)
     }
 
-    async fn seed(&self, tokens: Vec<TokenSeed>, at: DateTime<Utc>) -> Result<(), LedgerError> {
+    async fn replace_seeded_tokens(
+        &self,
+        tokens: Vec<TokenSeed>,
+        at: DateTime<Utc>,
+    ) -> Result<(), LedgerError> {
         self.writer.submit(ReplaceSeededTokens { tokens, at }).await
     }
 
@@ -275,29 +279,33 @@ impl Ledger for Store {
 
 #[async_trait]
 impl Outbox for Store {
-    async fn set(
+    async fn register(
         &self,
         target: PushTarget,
-        known: u64,
+        last_received: u64,
         limit: u32,
     ) -> Result<RegistrationResult, LedgerError> {
         let sealed = push::seal(&self.push_cipher, &target).map_err(ledger_error)?;
-        self.writer.submit(RegisterTarget { target, sealed, known, limit }).await
+        self.writer.submit(RegisterTarget { target, sealed, last_received, limit }).await
     }
 
-    async fn get(&self, id: ExecutionId, target: &str) -> Result<Option<PushTarget>, LedgerError> {
-        push::load(&self.readers, &self.push_cipher, id, target).await.map_err(ledger_error)
+    async fn get(
+        &self,
+        id: ExecutionId,
+        target_id: &str,
+    ) -> Result<Option<PushTarget>, LedgerError> {
+        push::load(&self.readers, &self.push_cipher, id, target_id).await.map_err(ledger_error)
     }
 
     async fn list(&self, id: ExecutionId) -> Result<Vec<PushTarget>, LedgerError> {
         push::list(&self.readers, &self.push_cipher, id).await.map_err(ledger_error)
     }
 
-    async fn delete(&self, id: ExecutionId, target: &str) -> Result<bool, LedgerError> {
-        self.writer.submit(DeleteTarget { id, target: target.to_owned() }).await
+    async fn delete(&self, id: ExecutionId, target_id: &str) -> Result<bool, LedgerError> {
+        self.writer.submit(DeleteTarget { id, target_id: target_id.to_owned() }).await
     }
 
-    async fn due(
+    async fn due_targets(
         &self,
         now: DateTime<Utc>,
         max_pause: TimeDelta,

@@ -77,7 +77,7 @@ pub(super) struct RegisterTarget {
     /// Sealed part of the target.
     pub(super) sealed: Vec<u8>,
     /// Number of the last event that a new target does not get.
-    pub(super) known: u64,
+    pub(super) last_received: u64,
     /// Maximum number of targets of an execution.
     pub(super) limit: u32,
 }
@@ -92,7 +92,7 @@ impl WriteCommand for RegisterTarget {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<RegistrationResult> {
         let target = &self.target;
-        let row = sql::query(COUNT_OTHER_TARGETS)
+        let row = sql::statement(COUNT_OTHER_TARGETS)
             .bind(target.execution.0)
             .bind(target.id.as_str())
             .fetch_optional(&mut *connection)
@@ -102,7 +102,7 @@ impl WriteCommand for RegisterTarget {
         if Columns(&row).number::<u32>("others")? >= self.limit {
             return Ok(RegistrationResult::Full);
         }
-        sql::query(UPSERT_TARGET)
+        sql::statement(UPSERT_TARGET)
             .bind(target.execution.0)
             .bind(target.id.as_str())
             .bind(target.registration)
@@ -110,7 +110,7 @@ impl WriteCommand for RegisterTarget {
             .bind(target.version.as_str())
             .bind(self.sealed.as_slice())
             .bind(micros(target.created_at))
-            .bind(integer(self.known))
+            .bind(integer(self.last_received))
             .execute(connection)
             .await?;
         Ok(RegistrationResult::Registered)
@@ -122,7 +122,7 @@ pub(super) struct DeleteTarget {
     /// Id of the execution.
     pub(super) id: ExecutionId,
     /// Id of the target.
-    pub(super) target: String,
+    pub(super) target_id: String,
 }
 
 #[async_trait]
@@ -134,11 +134,12 @@ impl WriteCommand for DeleteTarget {
     }
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
-        let changed_rows = sql::query("DELETE FROM push_targets WHERE execution = $1 AND id = $2")
-            .bind(self.id.0)
-            .bind(self.target.as_str())
-            .execute(connection)
-            .await?;
+        let changed_rows =
+            sql::statement("DELETE FROM push_targets WHERE execution = $1 AND id = $2")
+                .bind(self.id.0)
+                .bind(self.target_id.as_str())
+                .execute(connection)
+                .await?;
         Ok(changed_rows == 1)
     }
 }
@@ -161,7 +162,7 @@ impl WriteCommand for RecordDelivery {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
         let state = &self.state;
-        let changed_rows = sql::query(UPDATE_STATE)
+        let changed_rows = sql::statement(UPDATE_STATE)
             .bind(self.registration)
             .bind(integer(state.delivered))
             .bind(i64::from(state.failures))
@@ -179,9 +180,9 @@ pub(super) async fn load(
     pool: &ReaderPool,
     cipher: &StoreCipher,
     id: ExecutionId,
-    target: &str,
+    target_id: &str,
 ) -> sql::Result<Option<PushTarget>> {
-    let row = sql::query(SELECT_TARGET).bind(id.0).bind(target).fetch_optional(pool).await?;
+    let row = sql::statement(SELECT_TARGET).bind(id.0).bind(target_id).fetch_optional(pool).await?;
     row.map(|row| read(cipher, Columns(&row))).transpose()
 }
 
@@ -191,7 +192,7 @@ pub(super) async fn list(
     cipher: &StoreCipher,
     id: ExecutionId,
 ) -> sql::Result<Vec<PushTarget>> {
-    let rows = sql::query(SELECT_TARGETS).bind(id.0).fetch_all(pool).await?;
+    let rows = sql::statement(SELECT_TARGETS).bind(id.0).fetch_all(pool).await?;
     rows.iter().map(|row| read(cipher, Columns(row))).collect()
 }
 
@@ -203,21 +204,22 @@ pub(super) async fn list_due(
     limit_per_owner: u32,
 ) -> sql::Result<DueTargets> {
     // Most services have no target, and this question reads one index entry.
-    let row = sql::query(EXISTS_OPEN).fetch_one(pool).await?;
+    let row = sql::statement(EXISTS_OPEN).fetch_one(pool).await?;
     if !Columns(&row).get::<bool>("found")? {
         return Ok(DueTargets { pending: Vec::new(), any_open: false });
     }
-    let rows = sql::query(SELECT_DUE)
+    let rows = sql::statement(SELECT_DUE)
         .bind(micros(now))
         .bind(micros(now + max_pause))
         .bind(i64::from(limit_per_owner))
         .fetch_all(pool)
         .await?;
-    let pending = rows.iter().map(|row| pending(Columns(row))).collect::<sql::Result<_>>()?;
+    let pending =
+        rows.iter().map(|row| pending_target(Columns(row))).collect::<sql::Result<_>>()?;
     Ok(DueTargets { pending, any_open: true })
 }
 
-fn pending(columns: Columns<'_>) -> sql::Result<PendingTarget> {
+fn pending_target(columns: Columns<'_>) -> sql::Result<PendingTarget> {
     Ok(PendingTarget {
         execution: ExecutionId(columns.uuid("execution")?),
         id: columns.get("id")?,
@@ -236,9 +238,9 @@ fn pending(columns: Columns<'_>) -> sql::Result<PendingTarget> {
 
 fn read(cipher: &StoreCipher, columns: Columns<'_>) -> sql::Result<PushTarget> {
     let registration = columns.uuid("registration")?;
-    let opened = cipher.unseal(registration.as_bytes(), columns.get("sealed")?)?;
+    let unsealed = cipher.unseal(registration.as_bytes(), columns.get("sealed")?)?;
     let SealedTarget { url, token, authentication } =
-        serde_json::from_slice(&opened).map_err(decode_error)?;
+        serde_json::from_slice(&unsealed).map_err(decode_error)?;
     Ok(PushTarget {
         id: columns.get("id")?,
         execution: ExecutionId(columns.uuid("execution")?),

@@ -43,7 +43,7 @@ impl ScheduleStore for Store {
         self.writer.submit(SettleOccurrences(settled)).await
     }
 
-    async fn end(
+    async fn record_end(
         &self,
         schedule: &ScheduleId,
         planned: DateTime<Utc>,
@@ -54,7 +54,7 @@ impl ScheduleStore for Store {
             .await
     }
 
-    async fn open(&self) -> Result<Vec<Occurrence>, LedgerError> {
+    async fn open_occurrences(&self) -> Result<Vec<Occurrence>, LedgerError> {
         occurrences::list_open(&self.readers).await.map_err(ledger_error)
     }
 
@@ -62,7 +62,7 @@ impl ScheduleStore for Store {
         occurrences::list_page(&self.readers, query).await.map_err(ledger_error)
     }
 
-    async fn tally(
+    async fn occurrences_since(
         &self,
         schedule: &ScheduleId,
         since: DateTime<Utc>,
@@ -70,7 +70,11 @@ impl ScheduleStore for Store {
         occurrences::list_since(&self.readers, schedule, since).await.map_err(ledger_error)
     }
 
-    async fn forget(&self, before: DateTime<Utc>, limit: u32) -> Result<u64, LedgerError> {
+    async fn remove_occurrences(
+        &self,
+        before: DateTime<Utc>,
+        limit: u32,
+    ) -> Result<u64, LedgerError> {
         self.writer.submit(RemoveOccurrences { before, limit }).await
     }
 }

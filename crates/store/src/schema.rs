@@ -18,17 +18,19 @@ const APPLICATION_ID: i64 = 0x616c_676f;
 /// # Errors
 /// Returns [`StoreError::EarlierBuild`] or [`StoreError::Tables`] if the database has other tables.
 pub(super) fn check(connection: &mut DatabaseConnection) -> Result<bool, StoreError> {
-    let tables = "(SELECT count(*) FROM sqlite_schema)";
-    let earlier = "(SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations')";
-    let application = number(connection, "(SELECT application_id FROM pragma_application_id)")?;
-    let version = number(connection, "(SELECT user_version FROM pragma_user_version)")?;
-    if number(connection, tables)? == 0 {
+    let count_tables = "(SELECT count(*) FROM sqlite_schema)";
+    let count_earlier_tables =
+        "(SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations')";
+    let application_id =
+        select_number(connection, "(SELECT application_id FROM pragma_application_id)")?;
+    let version = select_number(connection, "(SELECT user_version FROM pragma_user_version)")?;
+    if select_number(connection, count_tables)? == 0 {
         return Ok(true);
     }
-    if number(connection, earlier)? > 0 {
+    if select_number(connection, count_earlier_tables)? > 0 {
         return Err(StoreError::EarlierBuild);
     }
-    let difference = match (application, version) {
+    let difference = match (application_id, version) {
         (APPLICATION_ID, SCHEMA_VERSION) => return Ok(false),
         (APPLICATION_ID, version) => {
             format!(
@@ -48,8 +50,8 @@ pub(super) fn create(connection: &mut DatabaseConnection) -> sql::Result<()> {
     ))
 }
 
-fn number(connection: &mut DatabaseConnection, expression: &str) -> sql::Result<i64> {
+fn select_number(connection: &mut DatabaseConnection, expression: &str) -> sql::Result<i64> {
     let text = format!("SELECT {expression} AS number");
-    let rows = connection.read(&sql::query(text))?;
+    let rows = connection.fetch_all(&sql::statement(text))?;
     rows.first().map_or(Ok(0), |row| Columns(row).get("number"))
 }

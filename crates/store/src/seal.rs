@@ -33,7 +33,7 @@ impl Cipher {
     /// Seals a text, or returns `None` if it exceeds the limit of the cipher (256 GiB). The result opens only for the
     /// same `associated_data`, so that it cannot be moved to another row.
     pub fn seal(&self, associated_data: &[u8], text: &[u8]) -> Option<Vec<u8>> {
-        let nonce = nonce();
+        let nonce = random_nonce();
         let payload = Payload { msg: text, aad: associated_data };
         let sealed = self.cipher.encrypt(XNonce::from_slice(&nonce), payload).ok()?;
         Some([&nonce[..], &sealed].concat())
@@ -64,15 +64,15 @@ pub fn random_secret() -> [u8; 32] {
 }
 
 /// Returns a random nonce. Each of the hashed ids has 122 random bits from the system.
-fn nonce() -> [u8; NONCE_BYTES] {
+fn random_nonce() -> [u8; NONCE_BYTES] {
     let mut nonce = [0; NONCE_BYTES];
     nonce.iter_mut().zip(hash_random_ids(2)).for_each(|(target, byte)| *target = byte);
     nonce
 }
 
-fn hash_random_ids(ids: usize) -> [u8; 32] {
+fn hash_random_ids(id_count: usize) -> [u8; 32] {
     let mut hash = Sha256::new();
-    (0..ids).for_each(|_| hash.update(Uuid::new_v4()));
+    (0..id_count).for_each(|_| hash.update(Uuid::new_v4()));
     hash.finalize().into()
 }
 
@@ -82,26 +82,26 @@ mod tests {
 
     #[test]
     fn a_sealed_value_opens_only_with_its_key_and_context() {
-        let seal = Cipher::new(&[7; 32], b"sessions");
-        let closed = seal.seal(b"here", b"a secret").unwrap();
-        assert_eq!(seal.unseal(b"here", &closed).unwrap(), b"a secret");
-        assert!(!closed.windows(8).any(|part| part == b"a secret"));
-        assert_ne!(seal.seal(b"here", b"a secret").unwrap(), closed, "a nonce is used once");
+        let cipher = Cipher::new(&[7; 32], b"sessions");
+        let sealed = cipher.seal(b"here", b"a secret").unwrap();
+        assert_eq!(cipher.unseal(b"here", &sealed).unwrap(), b"a secret");
+        assert!(!sealed.windows(8).any(|part| part == b"a secret"));
+        assert_ne!(cipher.seal(b"here", b"a secret").unwrap(), sealed, "a nonce is used once");
 
-        assert!(seal.unseal(b"there", &closed).is_none());
-        assert!(Cipher::new(&[8; 32], b"sessions").unseal(b"here", &closed).is_none());
-        assert!(Cipher::new(&[7; 32], b"inputs").unseal(b"here", &closed).is_none());
-        for at in 0..closed.len() {
-            let mut forged = closed.clone();
-            forged[at] ^= 1;
-            assert!(seal.unseal(b"here", &forged).is_none(), "byte {at}");
-            assert!(seal.unseal(b"here", &closed[..at]).is_none(), "cut at {at}");
+        assert!(cipher.unseal(b"there", &sealed).is_none());
+        assert!(Cipher::new(&[8; 32], b"sessions").unseal(b"here", &sealed).is_none());
+        assert!(Cipher::new(&[7; 32], b"inputs").unseal(b"here", &sealed).is_none());
+        for index in 0..sealed.len() {
+            let mut forged = sealed.clone();
+            forged[index] ^= 1;
+            assert!(cipher.unseal(b"here", &forged).is_none(), "byte {index}");
+            assert!(cipher.unseal(b"here", &sealed[..index]).is_none(), "cut at {index}");
         }
     }
 
     #[test]
     fn no_secret_is_drawn_twice() {
-        let drawn: std::collections::HashSet<_> = (0..100).map(|_| random_secret()).collect();
-        assert_eq!(drawn.len(), 100);
+        let secrets: std::collections::HashSet<_> = (0..100).map(|_| random_secret()).collect();
+        assert_eq!(secrets.len(), 100);
     }
 }

@@ -63,14 +63,14 @@ impl WriteCommand for StoreSession {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         let Self { conversation, session, sealed } = self;
-        sql::query(UPSERT_SESSION)
+        sql::statement(UPSERT_SESSION)
             .bind(conversation.owner.0)
             .bind(conversation.agent.as_str())
             .bind(conversation.context.0.as_str())
             .bind(session.execution.0)
             .bind(sealed.as_slice())
-            .bind(micros(session.used))
-            .bind(json(&session.counted)?)
+            .bind(micros(session.last_used_at))
+            .bind(json(&session.reported_counters)?)
             .execute(connection)
             .await?;
         Ok(())
@@ -87,7 +87,7 @@ impl WriteCommand for ForgetSession {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         let Self(conversation) = self;
-        sql::query(DELETE_SESSION)
+        sql::statement(DELETE_SESSION)
             .bind(conversation.owner.0)
             .bind(conversation.agent.as_str())
             .bind(conversation.context.0.as_str())
@@ -102,7 +102,7 @@ async fn load(
     cipher: &StoreCipher,
     conversation: &Conversation,
 ) -> sql::Result<Option<Session>> {
-    let row = sql::query(SELECT_SESSION)
+    let row = sql::statement(SELECT_SESSION)
         .bind(conversation.owner.0)
         .bind(conversation.agent.as_str())
         .bind(conversation.context.0.as_str())
@@ -110,12 +110,12 @@ async fn load(
         .await?;
     let Some(row) = row else { return Ok(None) };
     let columns = Columns(&row);
-    let opened = cipher.unseal(&associated_data(conversation), columns.get("sealed")?)?;
-    let id = String::from_utf8(opened).map_err(decode_error)?;
+    let unsealed = cipher.unseal(&associated_data(conversation), columns.get("sealed")?)?;
+    let id = String::from_utf8(unsealed).map_err(decode_error)?;
     let id = SessionId::new(&id).ok_or_else(|| decode_error("an id of a session is none"))?;
     let execution = ExecutionId(columns.uuid("execution")?);
-    let (used, counted) = (columns.time("used_at")?, columns.json("counted")?);
-    Ok(Some(Session { id, execution, used, counted }))
+    let (last_used_at, reported_counters) = (columns.time("used_at")?, columns.json("counted")?);
+    Ok(Some(Session { id, execution, last_used_at, reported_counters }))
 }
 
 /// Returns the associated data of a sealed id: the id opens for no other conversation. The ids of agents and owners

@@ -13,7 +13,7 @@ use crate::seal::random_secret;
 const MAX_LOG_BYTES: u32 = 67_108_864;
 
 /// Opens the connection of the writer, and creates its tables if it is empty.
-pub(super) fn writer(
+pub(super) fn open_writer(
     database: &Path,
     durability: Durability,
 ) -> Result<DatabaseConnection, StoreError> {
@@ -37,18 +37,22 @@ pub(super) fn writer(
 }
 
 /// Opens the readers. The connection of the writer must be open.
-pub(super) fn readers(database: &Path) -> sql::Result<ReaderPool> {
+pub(super) fn open_readers(database: &Path) -> sql::Result<ReaderPool> {
     ReaderPool::open(database, BUSY_TIMEOUT)
 }
 
 /// Reads the identity of the database; creates it at the first opening.
-pub(super) async fn instance(connection: &mut DatabaseConnection) -> sql::Result<Instance> {
-    sql::query("INSERT INTO instance (number, id, key) VALUES (1, $1, $2) ON CONFLICT DO NOTHING")
-        .bind(Uuid::new_v4())
-        .bind(random_secret().as_slice())
-        .execute(&mut *connection)
-        .await?;
-    let row = sql::query("SELECT id, key FROM instance").fetch_one(connection).await?;
+pub(super) async fn load_or_create_instance(
+    connection: &mut DatabaseConnection,
+) -> sql::Result<Instance> {
+    sql::statement(
+        "INSERT INTO instance (number, id, key) VALUES (1, $1, $2) ON CONFLICT DO NOTHING",
+    )
+    .bind(Uuid::new_v4())
+    .bind(random_secret().as_slice())
+    .execute(&mut *connection)
+    .await?;
+    let row = sql::statement("SELECT id, key FROM instance").fetch_one(connection).await?;
     let columns = Columns(&row);
     Ok(Instance { id: columns.uuid("id")?, key: columns.bytes("key")? })
 }

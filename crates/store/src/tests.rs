@@ -17,12 +17,12 @@ use tempfile::TempDir;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::conformance::answering::{answer, waiting_execution};
+use super::conformance::answering::{resume_command, waiting_execution};
 use super::conformance::outbox::{AnyOutbox, outbox_conformance};
 use super::conformance::retention::history_conformance;
 use super::conformance::schedules::{AnyScheduleStore, schedule_store_conformance};
 use super::conformance::{
-    AnyHistory, AnyLedger, accepted, conformance, input_range, request, second,
+    AnyHistory, AnyLedger, accept_command, accept_execution, at_second, conformance, input_range,
 };
 use super::engine::sql::{self, DatabaseConnection};
 use super::engine::writer::WriteCommand;
@@ -35,29 +35,29 @@ mod retention;
 mod sessions;
 mod upgrade;
 
-conformance!(fresh);
-history_conformance!(fresh_history);
-outbox_conformance!(fresh_outbox);
-schedule_store_conformance!(fresh_schedule_store);
+conformance!(open_ledger);
+history_conformance!(open_history);
+outbox_conformance!(open_outbox);
+schedule_store_conformance!(open_schedule_store);
 
-async fn fresh() -> (AnyLedger, TempDir) {
+async fn open_ledger() -> (AnyLedger, TempDir) {
     let folder = TempDir::new().unwrap();
     (Arc::new(open(folder.path()).await), folder)
 }
 
-async fn fresh_history() -> (AnyLedger, AnyHistory, TempDir) {
+async fn open_history() -> (AnyLedger, AnyHistory, TempDir) {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
     (store.clone(), store, folder)
 }
 
-async fn fresh_outbox() -> (AnyLedger, AnyOutbox, TempDir) {
+async fn open_outbox() -> (AnyLedger, AnyOutbox, TempDir) {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
     (store.clone(), store, folder)
 }
 
-async fn fresh_schedule_store() -> (AnyScheduleStore, TempDir) {
+async fn open_schedule_store() -> (AnyScheduleStore, TempDir) {
     let folder = TempDir::new().unwrap();
     (Arc::new(open(folder.path()).await), folder)
 }
@@ -66,7 +66,7 @@ async fn open(folder: &Path) -> Store {
     Store::open(&folder.join("data"), Durability::Process).await.unwrap()
 }
 
-fn mode(path: &Path) -> u32 {
+fn permission_bits(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
@@ -78,7 +78,7 @@ impl WriteCommand for RawStatement {
     type Answer = i64;
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<i64> {
-        sql::query(self.0.clone()).fetch_scalar(connection).await
+        sql::statement(self.0.clone()).fetch_scalar(connection).await
     }
 }
 
@@ -90,7 +90,7 @@ async fn pragma(store: &Store, text: &str) -> i64 {
 async fn committed_data_is_present_after_reopening() {
     let folder = TempDir::new().unwrap();
     let first = Arc::new(open(folder.path()).await);
-    let id = accepted(&(first.clone() as AnyLedger)).await;
+    let id = accept_execution(&(first.clone() as AnyLedger)).await;
     let before = (first.instance(), first.execution(id).await.unwrap());
     first.close().await;
 
@@ -104,7 +104,7 @@ async fn an_answer_is_present_after_reopening() {
     let folder = TempDir::new().unwrap();
     let first = Arc::new(open(folder.path()).await);
     let (id, fence) = waiting_execution(&(first.clone() as AnyLedger)).await;
-    let command = answer(id, fence, "the left one");
+    let command = resume_command(id, fence, "the left one");
     assert!(first.resume(command.clone()).await.unwrap());
     let before = (first.execution(id).await.unwrap(), first.events(id, 0).await.unwrap());
     first.close().await;
@@ -117,7 +117,7 @@ async fn an_answer_is_present_after_reopening() {
     assert_eq!(found, Some((id, command.digest)));
     let range = command.pieces[0].text;
     assert_eq!(reopened.text(id, range).await.unwrap(), "the left one");
-    assert!(!reopened.resume(answer(id, fence, "again")).await.unwrap());
+    assert!(!reopened.resume(resume_command(id, fence, "again")).await.unwrap());
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn a_dropped_store_commits_its_orders_and_releases_the_lock() {
     let mut child =
         Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     // The writer may answer some of them before the drop: it has a thread of its own.
-    let commands: Vec<_> = (0..20).map(|_| request("look at this")).collect();
+    let commands: Vec<_> = (0..20).map(|_| accept_command("look at this")).collect();
     let ids: Vec<_> = commands.iter().map(|command| command.id).collect();
     for command in commands {
         tokio::select! {
@@ -182,15 +182,15 @@ async fn the_directory_and_its_files_are_private() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
     let store = Arc::new(open(folder.path()).await);
-    accepted(&(store.clone() as AnyLedger)).await;
-    assert_eq!(mode(&data), 0o700);
+    accept_execution(&(store.clone() as AnyLedger)).await;
+    assert_eq!(permission_bits(&data), 0o700);
     for name in ["lock", "ledger.db", "ledger.db-wal", "ledger.db-shm"] {
-        assert_eq!((name, mode(&data.join(name))), (name, 0o600));
+        assert_eq!((name, permission_bits(&data.join(name))), (name, 0o600));
     }
     store.close().await;
     fs::set_permissions(data.join("ledger.db"), Permissions::from_mode(0o644)).unwrap();
     open(folder.path()).await;
-    assert_eq!(mode(&data.join("ledger.db")), 0o600);
+    assert_eq!(permission_bits(&data.join("ledger.db")), 0o600);
 }
 
 #[tokio::test]
@@ -215,11 +215,11 @@ async fn a_full_disk_is_reported_and_recovered_from() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
     let ledger: AnyLedger = store.clone();
-    let small = accepted(&ledger).await;
+    let small = accept_execution(&ledger).await;
     let pages = pragma(&store, "page_count").await;
     pragma(&store, &format!("max_page_count = {}", pages + 4)).await;
 
-    let big = request(&"x".repeat(300_000));
+    let big = accept_command(&"x".repeat(300_000));
     for _ in 0..3 {
         let refused = ledger.accept(big.clone()).await.unwrap_err();
         assert!(matches!(&refused, LedgerError::Unavailable { cause } if cause.contains("full")));
@@ -232,15 +232,15 @@ async fn a_full_disk_is_reported_and_recovered_from() {
 }
 
 /// Change that the database refuses only at the commit: a chunk without an execution.
-struct Orphan;
+struct OrphanChunk;
 
 #[async_trait]
-impl WriteCommand for Orphan {
+impl WriteCommand for OrphanChunk {
     type Answer = ();
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        sql::query("PRAGMA defer_foreign_keys = ON").execute(&mut *connection).await?;
-        sql::query("INSERT INTO chunks VALUES (x'00', 1, 1, 'input', 0, 0, 'lost')")
+        sql::statement("PRAGMA defer_foreign_keys = ON").execute(&mut *connection).await?;
+        sql::statement("INSERT INTO chunks VALUES (x'00', 1, 1, 'input', 0, 0, 'lost')")
             .execute(connection)
             .await?;
         Ok(())
@@ -249,13 +249,13 @@ impl WriteCommand for Orphan {
 
 /// Change that signals its start and waits for a permit.
 #[derive(Clone)]
-struct Held {
+struct BlockedWrite {
     started: Arc<Semaphore>,
     proceed: Arc<Semaphore>,
 }
 
 #[async_trait]
-impl WriteCommand for Held {
+impl WriteCommand for BlockedWrite {
     type Answer = ();
 
     async fn apply(&self, _: &mut DatabaseConnection) -> sql::Result<()> {
@@ -269,20 +269,21 @@ impl WriteCommand for Held {
 async fn a_failed_commit_loses_its_batch_only() {
     let folder = TempDir::new().unwrap();
     let store = open(folder.path()).await;
-    let (one, two) = (request("look at this"), request("and at this"));
-    let held = Held { started: Arc::new(Semaphore::new(0)), proceed: Arc::new(Semaphore::new(0)) };
-    let held_write = store.writer.submit(held.clone());
+    let (one, two) = (accept_command("look at this"), accept_command("and at this"));
+    let blocked =
+        BlockedWrite { started: Arc::new(Semaphore::new(0)), proceed: Arc::new(Semaphore::new(0)) };
+    let blocked_submission = store.writer.submit(blocked.clone());
     // While this change is held, three others queue up for one batch: each is queued at its first poll.
     let batch = async {
-        _ = held.started.acquire().await.unwrap();
+        _ = blocked.started.acquire().await.unwrap();
         tokio::join!(
             store.accept(one.clone()),
-            store.writer.submit(Orphan),
+            store.writer.submit(OrphanChunk),
             store.accept(two),
-            async { held.proceed.add_permits(1) },
+            async { blocked.proceed.add_permits(1) },
         )
     };
-    let (before, (first, lost, last, ())) = tokio::join!(held_write, batch);
+    let (before, (first, lost, last, ())) = tokio::join!(blocked_submission, batch);
     before.unwrap();
     for refused in [first.map(drop), lost, last.map(drop)] {
         assert!(matches!(refused, Err(LedgerError::Unavailable { .. })), "{refused:?}");
@@ -295,24 +296,27 @@ async fn a_failed_commit_loses_its_batch_only() {
 async fn closing_under_load_keeps_acknowledged_writes() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
-    let (first, mut busy) = tokio::sync::mpsc::channel(1);
+    let (accepted_sender, mut accepted_receiver) = tokio::sync::mpsc::channel(1);
     let mut callers = JoinSet::new();
     for _ in 0..20 {
-        let (store, first) = (store.clone(), first.clone());
+        let (store, accepted_sender) = (store.clone(), accepted_sender.clone());
         callers.spawn(async move {
-            let mut answered = 0;
-            while store.accept(request("look at this")).await.is_ok() {
-                answered += 1;
-                _ = first.try_send(());
+            let mut accepted_count = 0;
+            while store.accept(accept_command("look at this")).await.is_ok() {
+                accepted_count += 1;
+                _ = accepted_sender.try_send(());
             }
-            answered
+            accepted_count
         });
     }
-    busy.recv().await.unwrap();
+    accepted_receiver.recv().await.unwrap();
     tokio::time::timeout(Duration::from_secs(10), store.close()).await.unwrap();
-    let answered: usize = callers.join_all().await.into_iter().sum();
+    let accepted_count: usize = callers.join_all().await.into_iter().sum();
     let reopened = open(folder.path()).await;
-    assert_eq!(reopened.executions(ExecutionFilter::default()).await.unwrap().len(), answered);
+    assert_eq!(
+        reopened.executions(ExecutionFilter::default()).await.unwrap().len(),
+        accepted_count
+    );
 }
 
 /// Both futures are polled before either is answered.
@@ -320,7 +324,7 @@ async fn closing_under_load_keeps_acknowledged_writes() {
 async fn closing_commits_queued_writes() {
     let folder = TempDir::new().unwrap();
     let store = open(folder.path()).await;
-    let (answer, ()) = tokio::join!(store.accept(request("look at this")), store.close());
+    let (answer, ()) = tokio::join!(store.accept(accept_command("look at this")), store.close());
     assert_eq!(answer.unwrap(), Acceptance::Created);
 }
 
@@ -329,7 +333,7 @@ async fn a_closed_store_reports_that_it_is_closed() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
     let ledger: AnyLedger = store.clone();
-    let id = accepted(&ledger).await;
+    let id = accept_execution(&ledger).await;
     store.close().await;
     store.close().await;
     let chunk = Chunk {
@@ -352,7 +356,7 @@ async fn a_long_log_is_checkpointed_while_the_store_is_open() {
     let store = open(folder.path()).await;
     let length = || std::fs::metadata(&store.database).unwrap().len();
     assert!(length() < LONG as u64);
-    store.accept(request(&"x".repeat(LONG))).await.unwrap();
+    store.accept(accept_command(&"x".repeat(LONG))).await.unwrap();
     let checkpointed = async {
         while length() < LONG as u64 {
             tokio::task::yield_now().await;
@@ -366,13 +370,13 @@ async fn a_damaged_row_and_a_missing_chunk_are_unreadable() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
     let ledger: AnyLedger = store.clone();
-    let command = request(&"x".repeat(150_000));
+    let command = accept_command(&"x".repeat(150_000));
     ledger.accept(command.clone()).await.unwrap();
-    let span = input_range(&command.input);
+    let range = input_range(&command.input);
     let damage = "DELETE FROM chunks WHERE number = 1 RETURNING number";
     store.writer.submit(RawStatement(damage.to_owned())).await.unwrap();
     for from in [0, 70_000] {
-        let text = ledger.text(command.id, TextRange { from, ..span }).await.unwrap_err();
+        let text = ledger.text(command.id, TextRange { from, ..range }).await.unwrap_err();
         assert!(matches!(text, LedgerError::Unreadable { .. }), "{text}");
     }
     let damage = "UPDATE executions SET state = 'asleep' RETURNING fence";
@@ -387,9 +391,9 @@ async fn a_token_that_is_not_seeded_is_kept() {
     let store = open(folder.path()).await;
     let scope = Scope { rights: vec![Right::Read], agents: None };
     let seed = TokenSeed { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
-    store.seed(vec![seed], second(0)).await.unwrap();
+    store.replace_seeded_tokens(vec![seed], at_second(0)).await.unwrap();
     let adopt = "UPDATE tokens SET seeded = 0 RETURNING seeded";
     store.writer.submit(RawStatement(adopt.to_owned())).await.unwrap();
-    store.seed(Vec::new(), second(1)).await.unwrap();
+    store.replace_seeded_tokens(Vec::new(), at_second(1)).await.unwrap();
     assert_eq!(store.tokens().await.unwrap().len(), 1);
 }

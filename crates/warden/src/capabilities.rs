@@ -18,13 +18,13 @@ use super::startup::can_label;
 #[must_use]
 pub fn detect(path: Option<&OsStr>) -> HostCapabilities {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let (cgroup, controllers) = groups();
+    let (cgroup, controllers) = cgroup_support();
     HostCapabilities {
         kernel: release.trim().to_owned(),
         labels: can_label(),
         landlock: landlock::version(),
         bubblewrap: bubblewrap(path).map_or(CapabilityState::Absent, |program| {
-            capability_state(is_of_root(&program) && bubblewrap::is_usable(&program))
+            capability_state(is_writable_by_root_only(&program) && bubblewrap::is_usable(&program))
         }),
         cgroup,
         controllers,
@@ -45,22 +45,22 @@ pub fn bubblewrap(path: Option<&OsStr>) -> Option<PathBuf> {
 
 /// Returns true if only root can change a file without links, or replace it. An agent that could replace bubblewrap
 /// would disable the sandbox of every other agent.
-fn is_of_root(file: &Path) -> bool {
-    const WRITE_OTHERS: u32 = 0o022;
+fn is_writable_by_root_only(file: &Path) -> bool {
+    const GROUP_AND_OTHERS_WRITE: u32 = 0o022;
     file.ancestors().all(|path| {
         fs::symlink_metadata(path).is_ok_and(|metadata| {
-            let group = if metadata.gid() == 0 { 0o002 } else { WRITE_OTHERS };
-            metadata.uid() == 0 && metadata.mode() & group == 0
+            let forbidden_bits = if metadata.gid() == 0 { 0o002 } else { GROUP_AND_OTHERS_WRITE };
+            metadata.uid() == 0 && metadata.mode() & forbidden_bits == 0
         })
     })
 }
 
 /// Returns whether groups can be created below the service's own group, and which limits they would enforce.
-fn groups() -> (CapabilityState, Controllers) {
-    let Some(cgroup_root) = CgroupRoot::own() else {
+fn cgroup_support() -> (CapabilityState, Controllers) {
+    let Some(cgroup_root) = CgroupRoot::of_this_process() else {
         return (CapabilityState::Absent, Controllers::default());
     };
-    match cgroup_root.is_ours() {
+    match cgroup_root.is_writable() {
         true => (CapabilityState::Usable, cgroup_root.controllers()),
         false => (CapabilityState::Unusable, Controllers::default()),
     }

@@ -20,7 +20,7 @@ use nix::sys::signalfd::SignalFd;
 use nix::unistd::getpid;
 
 use self::launch::LaunchResources;
-use self::programs::{ClearedProgram, HeldPrograms};
+use self::programs::{HeldPrograms, KillResult};
 use self::reattach_socket::ReattachSocket;
 use self::supervisor::{SendResult, Supervisor};
 use super::process::signal::{ReapedChild, reap};
@@ -56,14 +56,14 @@ struct ProcessHolder {
 ///
 /// # Errors
 /// Fails if the system does not provide the minimum that a process holder needs.
-pub(super) fn run(link: OwnedFd, signals: SignalFd) -> io::Result<()> {
+pub(super) fn run(supervisor_socket: OwnedFd, signals: SignalFd) -> io::Result<()> {
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-    epoll.add(&link, EpollEvent::new(EpollFlags::EPOLLIN, SUPERVISOR_TOKEN))?;
+    epoll.add(&supervisor_socket, EpollEvent::new(EpollFlags::EPOLLIN, SUPERVISOR_TOKEN))?;
     epoll.add(&signals, EpollEvent::new(EpollFlags::EPOLLIN, SIGNALS_TOKEN))?;
     let holder = ProcessHolder {
         epoll,
         signals,
-        supervisor: Supervisor::new(link),
+        supervisor: Supervisor::new(supervisor_socket),
         reattach_socket: None,
         programs: HeldPrograms::open(),
         secret: None,
@@ -93,17 +93,17 @@ impl ProcessHolder {
 
     /// Returns true if no process is alive, and no further order can come.
     fn is_done(&self) -> bool {
-        let is_cleared = self.programs.iter().all(|program| program.is_cleared);
-        let Supervisor { lost, is_adopted, .. } = &self.supervisor;
-        (self.is_ending && is_cleared)
-            || (self.programs.is_empty() && (lost.is_some() || *is_adopted))
+        let is_cleanup_done = self.programs.iter().all(|program| program.is_cleanup_done);
+        let Supervisor { lost_at, is_adopted, .. } = &self.supervisor;
+        (self.is_ending && is_cleanup_done)
+            || (self.programs.is_empty() && (lost_at.is_some() || *is_adopted))
     }
 
     /// Returns the time until the next timed action.
     fn next_wakeup(&self) -> EpollTimeout {
-        let is_clearing = self.programs.iter().any(|program| program.clearing.is_some());
-        let left = self.supervisor.time_left().filter(|_| !self.is_ending);
-        let pause = if is_clearing { Some(KILL_ROUND_PAUSE) } else { left };
+        let is_killing = self.programs.iter().any(|program| program.killed_so_far.is_some());
+        let time_left = self.supervisor.time_left().filter(|_| !self.is_ending);
+        let pause = if is_killing { Some(KILL_ROUND_PAUSE) } else { time_left };
         // One millisecond more, so that the wait does not end before the time.
         let millis = pause.map(|pause| u16::try_from(pause.as_millis() + 1).unwrap_or(u16::MAX));
         millis.map_or(EpollTimeout::NONE, EpollTimeout::from)
@@ -112,11 +112,11 @@ impl ProcessHolder {
     fn dispatch(&mut self, token: u64) {
         match token {
             SUPERVISOR_TOKEN => self.receive(),
-            REATTACH_TOKEN => self.admit(),
+            REATTACH_TOKEN => self.accept_peers(),
             PEERS_TOKEN => self.authenticate_connections(),
-            SIGNALS_TOKEN => self.take_signals(),
+            SIGNALS_TOKEN => self.handle_signals(),
             // A fetched event is outdated if the supervisor began to read in the same batch: only one side may splice.
-            _ if self.supervisor.lost.is_none() => {}
+            _ if self.supervisor.lost_at.is_none() => {}
             stream => self.programs.pump(stream - FIRST_STREAM_TOKEN, &self.epoll),
         }
     }
@@ -125,7 +125,7 @@ impl ProcessHolder {
         if self.supervisor.time_left().is_some_and(|left| left.is_zero()) {
             self.end_everything();
         }
-        self.clear_round();
+        self.run_kill_rounds();
     }
 
     /// Handles all pending orders of the supervisor.
@@ -142,23 +142,21 @@ impl ProcessHolder {
 
     fn handle_order(&mut self, Packet { frame, fds }: Packet) {
         match HolderOrder::decode(&frame) {
-            Some(HolderOrder::Hello { version, reattach_grace, name, key }) => {
+            Some(HolderOrder::Hello { version, reattach_grace_ms, name, key }) => {
                 self.supervisor.version = version;
-                self.supervisor.reattach_grace = Duration::from_millis(reattach_grace);
-                self.open_socket(&name, key, fds);
-                self.queue_event(HolderEvent::Hello {
-                    version: FRAME_VERSION,
-                    pid: getpid().as_raw().unsigned_abs().into(),
-                });
+                self.supervisor.reattach_grace = Duration::from_millis(reattach_grace_ms);
+                self.open_reattach_socket(&name, key, fds);
+                let pid = getpid().as_raw().unsigned_abs().into();
+                self.queue_event(HolderEvent::Hello { version: FRAME_VERSION, pid });
             }
             Some(HolderOrder::Launch { terms, spec, flags }) => {
                 self.launch(terms, spec, flags, fds);
             }
             Some(HolderOrder::Terminate { slot }) => self.programs.terminate(slot),
-            Some(HolderOrder::Kill { slot }) => self.clear(slot),
+            Some(HolderOrder::Kill { slot }) => self.kill_processes(slot),
             Some(HolderOrder::Release { slot }) => self.release(slot),
             Some(HolderOrder::CloseStdin { slot }) => self.programs.close_stdin(slot),
-            Some(HolderOrder::List) => self.list(),
+            Some(HolderOrder::List) => self.send_program_list(),
             // Only an explicit goodbye ends the programs at once; a supervisor that is just gone may be upgrading.
             Some(HolderOrder::Shutdown) => self.end_everything(),
             Some(HolderOrder::StoreSecret { secret }) => self.secret = Some(secret),
@@ -186,13 +184,13 @@ impl ProcessHolder {
         for slot in self.programs.slots() {
             let program = self.programs.get(slot);
             if program.is_some_and(|it| it.terms.ends_with_supervisor || it.end.is_some()) {
-                self.clear(slot);
+                self.kill_processes(slot);
             }
-            self.programs.watch_streams(slot, true, &self.epoll);
+            self.programs.set_streams_watched(slot, true, &self.epoll);
         }
     }
 
-    fn take_signals(&mut self) {
+    fn handle_signals(&mut self) {
         while let Ok(Some(signal)) = self.signals.read_signal() {
             let is_child = signal.ssi_signo == nix::libc::SIGCHLD.unsigned_abs();
             // While a supervisor is attached, it decides when everything ends.
@@ -211,53 +209,52 @@ impl ProcessHolder {
 
     /// Handles an ended child: a held program, or an orphan of one.
     fn handle_exit(&mut self, dead: &ReapedChild) {
-        let Some((slot, end)) = self.programs.ended(dead) else { return };
+        let Some((slot, end)) = self.programs.record_end(dead) else { return };
         self.queue_event(HolderEvent::Ended { slot, end });
         // Without a supervisor nobody would order the clean-up of what the program left behind.
         if !self.supervisor.is_connected() {
-            self.clear(slot);
+            self.kill_processes(slot);
         }
     }
 
     fn release(&mut self, slot: u64) {
-        self.programs.watch_streams(slot, false, &self.epoll);
+        self.programs.set_streams_watched(slot, false, &self.epoll);
         self.programs.release(slot);
     }
 
     /// Kills all processes of a program, repeatedly until none is left.
-    fn clear(&mut self, slot: u64) {
+    fn kill_processes(&mut self, slot: u64) {
         let Some(program) = self.programs.program_mut(slot) else { return };
-        if program.is_cleared {
-            return self.report_cleared(slot, ClearedProgram { killed: 0, survivors: 0 });
+        if program.is_cleanup_done {
+            return self.report_kill_result(slot, KillResult { killed: 0, survivors: 0 });
         }
         // A repeated order continues the count of killed processes.
-        program.clearing.get_or_insert(0);
+        program.killed_so_far.get_or_insert(0);
         self.kill_round(slot);
     }
 
     /// Runs one round over all programs that are being killed.
-    fn clear_round(&mut self) {
-        if self.programs.clearing().is_empty() {
+    fn run_kill_rounds(&mut self) {
+        if self.programs.slots_being_killed().is_empty() {
             return;
         }
         // Zombies would otherwise count as living processes and cost one more round.
         self.reap_all();
-        self.programs.clearing().into_iter().for_each(|slot| self.kill_round(slot));
+        self.programs.slots_being_killed().into_iter().for_each(|slot| self.kill_round(slot));
     }
 
     fn kill_round(&mut self, slot: u64) {
-        if let Some(cleared) = self.programs.kill_round(slot) {
-            self.report_cleared(slot, cleared);
+        if let Some(result) = self.programs.kill_round(slot) {
+            self.report_kill_result(slot, result);
         }
     }
 
-    fn report_cleared(&mut self, slot: u64, cleared: ClearedProgram) {
-        let ClearedProgram { killed, survivors } = cleared;
-        self.queue_event(HolderEvent::Cleared { slot, killed, survivors });
+    fn report_kill_result(&mut self, slot: u64, KillResult { killed, survivors }: KillResult) {
+        self.queue_event(HolderEvent::KillFinished { slot, killed, survivors });
     }
 
     fn end_everything(&mut self) {
         self.is_ending = true;
-        self.programs.slots().into_iter().for_each(|slot| self.clear(slot));
+        self.programs.slots().into_iter().for_each(|slot| self.kill_processes(slot));
     }
 }

@@ -10,13 +10,13 @@ mod holder;
 pub mod memory;
 pub mod output;
 mod process;
+pub mod process_holders;
 mod protocol;
 pub mod startup;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
 mod tests;
-pub mod wardens;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -83,23 +83,23 @@ pub struct Launch {
     /// Standard input.
     pub stdin: Stdin,
     /// Bytes of each output stream that outlive the supervisor.
-    pub cap: u64,
+    pub max_recorded_bytes: u64,
     /// True if the program ends when the supervisor does.
     pub ends_with_supervisor: bool,
     /// Resource numbers of the system, with the limit of each.
-    pub limits: Vec<(u64, u64)>,
+    pub rlimits: Vec<(u64, u64)>,
     /// Landlock ruleset of the program's domain.
     pub ruleset: Option<Arc<OwnedFd>>,
     /// Capabilities that a program of root keeps.
-    pub rights: RootCapabilities,
+    pub root_capabilities: RootCapabilities,
     /// User of the program; `None` for the service's own.
     pub user: Option<User>,
     /// Number of its scratch slot, which a later process of the service needs.
-    pub scratch: Option<u64>,
+    pub scratch_slot: Option<u64>,
     /// Wrapper that starts the program in namespaces, if it has one.
     pub wrapper: Option<Wrapper>,
     /// Resource limits, and whether the program gets a control group.
-    pub resources: ResourceLimits,
+    pub resource_limits: ResourceLimits,
 }
 
 /// Standard input of a program.
@@ -123,10 +123,10 @@ pub type OutputPipe = Pin<Box<dyn AsyncRead + Send>>;
 pub type ProgramExit = Pin<Box<dyn Future<Output = io::Result<Exit>> + Send>>;
 
 /// Program that runs, or that has ended while no supervisor was attached.
-pub struct Spawned {
+pub struct SpawnedProgram {
     /// Process id of the program.
     pub pid: u32,
-    /// [`Launch::scratch`], also of a program that an earlier process of the service started.
+    /// [`Launch::scratch_slot`], also of a program that an earlier process of the service started.
     pub scratch: Option<u64>,
     /// Standard input, if it is open and the program was not started by an earlier process instance.
     pub stdin: Option<StdinPipe>,
@@ -138,10 +138,10 @@ pub struct Spawned {
     /// Standard error, from the first byte.
     pub stderr: OutputPipe,
     /// Exit of the program. Resolves when the program itself has ended, even if other processes hold its pipes.
-    pub ending: ProgramExit,
+    pub exit: ProgramExit,
     /// Process tree of the program.
     pub tree: Box<dyn ProcessTree>,
-    /// Memory files of standard output and of standard error: the first bytes of each, up to [`Launch::cap`].
+    /// Memory files of standard output and of standard error: the first bytes of each, up to [`Launch::max_recorded_bytes`].
     pub recordings: [OutputRecording; 2],
     /// Program's account of the memory for output.
     pub account: MemoryAccount,
@@ -175,7 +175,7 @@ pub trait ProcessTree: Send + Sync {
     fn refusals(&self) -> CgroupRefusals;
 
     /// Kills all its processes, and returns when none is left, with the number of killed processes.
-    async fn sweep(&self) -> u64;
+    async fn kill_all_processes(&self) -> u64;
 }
 
 /// Program that was claimed.
@@ -192,7 +192,7 @@ pub trait Warden: Send + Sync + 'static {
     ///
     /// # Errors
     /// Fails if the program could not be started, with the system's error number if there is one.
-    async fn launch(&self, launch: Launch) -> io::Result<Spawned>;
+    async fn launch(&self, launch: Launch) -> io::Result<SpawnedProgram>;
 
     /// Claims the program of this attempt if it is still held, running or ended; `None` if it is not. The claim takes
     /// the program from its present driver. A program of an earlier process instance that is not claimed in time is
@@ -203,8 +203,12 @@ pub trait Warden: Send + Sync + 'static {
     ///
     /// # Errors
     /// `NotFound` if the program is not held.
-    async fn adopt(&self, execution: ExecutionId, attempt_id: AttemptId) -> io::Result<Spawned>;
+    async fn adopt(
+        &self,
+        execution: ExecutionId,
+        attempt_id: AttemptId,
+    ) -> io::Result<SpawnedProgram>;
 
     /// Kills all processes of an attempt without a driver; returns their number.
-    async fn sweep(&self, execution: ExecutionId, attempt_id: AttemptId) -> usize;
+    async fn kill_all_processes(&self, execution: ExecutionId, attempt_id: AttemptId) -> usize;
 }

@@ -27,12 +27,12 @@ const TRIM_GROWTH_BYTES: u64 = 4 << 20;
 /// Returns memory after the start, and whenever the process has worked and is idle again. Never returns.
 pub async fn trim_heap_when_idle() {
     sleep(STARTUP_TRIM_DELAY).await;
-    let mut rest = TrimState::default();
+    let mut state = TrimState::default();
     loop {
         _ = spawn_blocking(trim_heap).await; // A blocking thread, because the allocator may have much memory to examine.
         loop {
             sleep(IDLE_CHECK_INTERVAL).await;
-            if rest.is_idle_after_work(cpu_time(), resident_bytes()) {
+            if state.is_idle_after_work(cpu_time(), resident_bytes()) {
                 break;
             }
         }
@@ -42,31 +42,32 @@ pub async fn trim_heap_when_idle() {
 /// State of the latest check.
 #[derive(Default)]
 struct TrimState {
-    spent: Duration,
+    cpu_time: Duration,
     /// True if the process was busy since memory was last returned.
     has_worked: bool,
     /// Resident bytes of the idle process; unknown from the return of memory until the next check.
-    low: Option<u64>,
+    idle_bytes: Option<u64>,
 }
 
 impl TrimState {
     /// Returns true if a process with this processor time is idle after work, or holds more memory than it needs when
     /// idle.
-    fn is_idle_after_work(&mut self, spent: Duration, resident_bytes: u64) -> bool {
-        let is_quiet = spent.saturating_sub(self.spent) <= IDLE_CHECK_INTERVAL / IDLE_CPU_DIVISOR;
-        self.spent = spent;
-        if !is_quiet {
+    fn is_idle_after_work(&mut self, cpu_time: Duration, resident_bytes: u64) -> bool {
+        let is_idle =
+            cpu_time.saturating_sub(self.cpu_time) <= IDLE_CHECK_INTERVAL / IDLE_CPU_DIVISOR;
+        self.cpu_time = cpu_time;
+        if !is_idle {
             self.has_worked = true;
             return false;
         }
         if std::mem::take(&mut self.has_worked) {
-            self.low = None;
+            self.idle_bytes = None;
             return true;
         }
-        let low = *self.low.get_or_insert(resident_bytes);
-        self.low =
-            Some(low.min(resident_bytes)).filter(|low| resident_bytes <= low + TRIM_GROWTH_BYTES);
-        self.low.is_none()
+        let idle_bytes = *self.idle_bytes.get_or_insert(resident_bytes);
+        self.idle_bytes = Some(idle_bytes.min(resident_bytes))
+            .filter(|idle_bytes| resident_bytes <= idle_bytes + TRIM_GROWTH_BYTES);
+        self.idle_bytes.is_none()
     }
 }
 
@@ -91,22 +92,23 @@ pub fn trim_heap() {
     for range in read_only_ranges(page_size()) {
         drop_pages(range);
     }
-    trim();
+    trim_allocator();
 }
 
 fn page_size() -> usize {
-    let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
-    page.and_then(|size| usize::try_from(size).ok()).unwrap_or(1 << 12)
+    let size = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
+    size.and_then(|size| usize::try_from(size).ok()).unwrap_or(1 << 12)
 }
 
 /// Returns the mappings of the program's own file that are never written to, in whole pages of this size.
 #[expect(unsafe_code, reason = "no safe wrapper tells where the program was put")]
-fn read_only_ranges(page: usize) -> Vec<Range<usize>> {
+fn read_only_ranges(page_size: usize) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
-    // SAFETY: the call lasts no longer than the vector, and `collect` takes it for what it is.
-    unsafe { libc::dl_iterate_phdr(Some(collect), ptr::from_mut(&mut ranges).cast()) };
-    let whole_pages =
-        |range: Range<usize>| range.start.next_multiple_of(page)..range.end / page * page;
+    // SAFETY: the call lasts no longer than the vector, and `collect_segments` takes it for what it is.
+    unsafe { libc::dl_iterate_phdr(Some(collect_segments), ptr::from_mut(&mut ranges).cast()) };
+    let whole_pages = |range: Range<usize>| {
+        range.start.next_multiple_of(page_size)..range.end / page_size * page_size
+    };
     ranges.into_iter().map(whole_pages).filter(|range| !range.is_empty()).collect()
 }
 
@@ -116,7 +118,7 @@ fn read_only_ranges(page: usize) -> Vec<Range<usize>> {
 /// # Safety
 /// `ranges` is a `Vec<Range<usize>>` that nobody else holds.
 #[expect(unsafe_code, reason = "the loader calls it, with what is its own")]
-unsafe extern "C" fn collect(
+unsafe extern "C" fn collect_segments(
     object: *mut libc::dl_phdr_info,
     _: libc::size_t,
     ranges: *mut c_void,
@@ -150,14 +152,14 @@ fn drop_pages(range: Range<usize>) {
 /// Returns freed memory of the allocator to the system.
 #[cfg(target_env = "gnu")]
 #[expect(unsafe_code, reason = "no safe wrapper knows the allocator")]
-fn trim() {
+fn trim_allocator() {
     // SAFETY: nothing that is in use is touched.
     unsafe { libc::malloc_trim(0) };
 }
 
 /// Other allocators return freed memory by themselves.
 #[cfg(not(target_env = "gnu"))]
-const fn trim() {}
+const fn trim_allocator() {}
 
 #[cfg(test)]
 mod tests {

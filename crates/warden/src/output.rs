@@ -1,7 +1,7 @@
 //! Output of programs and input to them: memory files that outlive the supervisor, and the accounts of their memory.
 
 pub mod memory_account;
-pub(crate) mod prepare;
+pub(crate) mod program_streams;
 pub mod recording;
 pub(crate) mod stdin_journal;
 pub(crate) mod stream;

@@ -25,18 +25,18 @@ const SIGNALS: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, 
 /// # Errors
 /// Fails if standard input is no such socket, or if a system call fails.
 pub fn serve() -> io::Result<()> {
-    let link = io::stdin().as_fd().try_clone_to_owned()?;
+    let supervisor_socket = io::stdin().as_fd().try_clone_to_owned()?;
     set_name(c"algonius-warden")?; // Same name as `proc::HOLDER_PROCESS_NAME`.
     _ = setsid(); // Fails only for a process that is a group leader already.
     reset_signal_handlers();
-    let signals = signals()?;
+    let signals = open_signal_fd()?;
     let null_device = OwnedFd::from(File::options().read(true).write(true).open("/dev/null")?);
     dup2_stdin(&null_device)?;
     dup2_stdout(&null_device)?;
     dup2_stderr(&null_device)?;
     drop(null_device);
     trim_heap();
-    run(link, signals)
+    run(supervisor_socket, signals)
 }
 
 /// Guards this process: agents of the same user can neither read its memory and environment nor get a core dump of it,
@@ -56,7 +56,7 @@ pub(super) fn can_label() -> bool {
     getrlimit(Resource::RLIMIT_LOCKS).is_ok_and(|(_, hard)| hard == nix::libc::RLIM_INFINITY)
 }
 
-fn signals() -> io::Result<SignalFd> {
+fn open_signal_fd() -> io::Result<SignalFd> {
     let mut mask = SigSet::empty();
     SIGNALS.into_iter().for_each(|signal| mask.add(signal));
     mask.thread_block()?;

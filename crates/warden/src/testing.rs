@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::confinement::group::CgroupRoot;
 use crate::output::memory_account::OutputMemory;
-use crate::wardens::{HolderCommand, LaunchOptions};
+use crate::process_holders::{HolderCommand, LaunchOptions};
 
 /// Upper bound of each wait of a holder in tests.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -44,7 +44,7 @@ pub fn hold_if_started_as_holder() {
 pub fn launch_options(test: &str, runtime_dir: &Path, instance: Uuid) -> LaunchOptions {
     let args = [test, "--exact", "--nocapture"].into_iter().map(Into::into).collect();
     let command = HolderCommand { program: "/proc/self/exe".into(), args };
-    let (runtime_dir, memory) = (runtime_dir.to_owned(), OutputMemory::of(256 << 20));
+    let (runtime_dir, memory) = (runtime_dir.to_owned(), OutputMemory::with_limit(256 << 20));
     LaunchOptions {
         command,
         runtime_dir,

@@ -12,8 +12,8 @@ use std::path::Path;
 
 use uuid::Uuid;
 
+use crate::process_holders::LaunchOptions;
 use crate::testing;
-use crate::wardens::LaunchOptions;
 
 /// Name of the test [`process`].
 const HOLDER_TEST: &str = "tests::process";
@@ -24,6 +24,6 @@ fn process() {
     testing::hold_if_started_as_holder();
 }
 
-fn terms(runtime_dir: &Path, instance: Uuid) -> LaunchOptions {
+fn holder_options(runtime_dir: &Path, instance: Uuid) -> LaunchOptions {
     testing::launch_options(HOLDER_TEST, runtime_dir, instance)
 }

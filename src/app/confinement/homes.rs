@@ -12,7 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Component, Path};
 
 use algonius_actors::model::program::User;
-use algonius_actors::model::program::program_runtime::OwnHome;
+use algonius_actors::model::program::program_runtime::AgentHome;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat};
@@ -24,11 +24,13 @@ const MAX_FOLDER_DEPTH: usize = 200;
 
 /// Creates a home if it does not exist, and writes the missing files. A file that the program has changed stays
 /// unchanged. Another user of the agent becomes the owner of the home and all its files.
-pub(super) fn create(home: &OwnHome, user: Option<User>) -> io::Result<()> {
+pub(super) fn create(home: &AgentHome, user: Option<User>) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(&home.path)?;
     let folder = open(&home.path, folder_flags(), Mode::empty())?;
     fchmod(&folder, Mode::S_IRWXU)?;
-    home.files.iter().try_for_each(|(name, text)| write(&folder, Path::new(name), text, user))?;
+    home.files
+        .iter()
+        .try_for_each(|(name, text)| write_file_once(&folder, Path::new(name), text, user))?;
     let Some(user) = user else { return Ok(()) };
     let former_uid = fstat(&folder)?.st_uid;
     // Only if the user differs from the earlier one: a home may contain many files.
@@ -47,9 +49,9 @@ fn folder_flags() -> OFlag {
     OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC
 }
 
-fn change_owner(place: &impl AsFd, user: Option<User>) -> io::Result<()> {
+fn change_owner(file: &impl AsFd, user: Option<User>) -> io::Result<()> {
     let Some(User { uid, gid }) = user else { return Ok(()) };
-    Ok(fchown(place, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?)
+    Ok(fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?)
 }
 
 /// Changes the owner of everything in a folder that belonged to the former user of the home. Links themselves change
@@ -63,16 +65,16 @@ fn change_owner_of_content(
     if depth == 0 {
         return Err(Errno::ELOOP.into());
     }
-    for name in names(folder)? {
+    for name in entry_names(folder)? {
         // One descriptor per depth stays open, so that no home exhausts the descriptors of the service.
-        if let Some(inner) = change_owner_of_entry(folder, &name, former_uid, user)? {
-            change_owner_of_content(&inner, former_uid, user, depth - 1)?;
+        if let Some(inner_folder) = change_owner_of_entry(folder, &name, former_uid, user)? {
+            change_owner_of_content(&inner_folder, former_uid, user, depth - 1)?;
         }
     }
     Ok(())
 }
 
-fn names(folder: &OwnedFd) -> io::Result<Vec<CString>> {
+fn entry_names(folder: &OwnedFd) -> io::Result<Vec<CString>> {
     let mut entries = Dir::from_fd(openat(folder, c".", folder_flags(), Mode::empty())?)?;
     let names = entries.iter().map(|entry| Ok(entry?.file_name().to_owned()));
     names.filter(|name| !matches!(name.as_deref().map(CStr::to_bytes), Ok(b"." | b".."))).collect()
@@ -92,12 +94,13 @@ fn change_owner_of_entry(
         opened => opened?,
     };
     let metadata = fstat(&entry)?;
-    if is_of_home(&metadata, former_uid) {
+    if may_change_owner(&metadata, former_uid) {
         let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
         fchownat(&entry, c"", Some(uid), Some(gid), AtFlags::AT_EMPTY_PATH)?;
     }
-    let inner = is_folder(&metadata).then(|| openat(&entry, c".", folder_flags(), Mode::empty()));
-    Ok(inner.transpose()?)
+    let inner_folder =
+        is_folder(&metadata).then(|| openat(&entry, c".", folder_flags(), Mode::empty()));
+    Ok(inner_folder.transpose()?)
 }
 
 fn is_folder(metadata: &FileStat) -> bool {
@@ -106,27 +109,27 @@ fn is_folder(metadata: &FileStat) -> bool {
 
 /// Returns true if an entry belongs to the former user, or if the service has created it in the home. The former user
 /// may have created a second link to a file of the service.
-fn is_of_home(metadata: &FileStat, former_uid: u32) -> bool {
+fn may_change_owner(metadata: &FileStat, former_uid: u32) -> bool {
     let is_of_service =
         metadata.st_uid == geteuid().as_raw() && (is_folder(metadata) || metadata.st_nlink == 1);
     metadata.st_uid == former_uid || is_of_service
 }
 
 /// Writes a file unless it exists.
-fn write(home: &OwnedFd, name: &Path, text: &str, user: Option<User>) -> io::Result<()> {
+fn write_file_once(home: &OwnedFd, name: &Path, text: &str, user: Option<User>) -> io::Result<()> {
     let mut parts: Vec<_> = Vec::new();
     for part in name.components() {
         let Component::Normal(part) = part else { return Err(io::ErrorKind::InvalidInput.into()) };
         parts.push(CString::new(part.as_bytes()).map_err(io::Error::other)?);
     }
-    let Some(file) = parts.pop() else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let Some(file_name) = parts.pop() else { return Err(io::ErrorKind::InvalidInput.into()) };
     let mut folder = home.try_clone()?;
     for part in parts {
-        folder = make_folder(&folder, &part, user)?;
+        folder = open_or_create_folder(&folder, &part, user)?;
     }
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW;
     let mode = Mode::S_IRUSR | Mode::S_IWUSR;
-    match openat(&folder, file.as_c_str(), flags | OFlag::O_CLOEXEC, mode) {
+    match openat(&folder, file_name.as_c_str(), flags | OFlag::O_CLOEXEC, mode) {
         Ok(file) => {
             let mut file = File::from(file);
             file.write_all(text.as_bytes())?;
@@ -139,13 +142,13 @@ fn write(home: &OwnedFd, name: &Path, text: &str, user: Option<User>) -> io::Res
 
 /// Opens or creates a folder of the home. A link of the program is not followed: it could lead to a place that the
 /// program itself may not write.
-fn make_folder(home: &OwnedFd, name: &CStr, user: Option<User>) -> io::Result<OwnedFd> {
-    let is_new = match mkdirat(home, name, Mode::S_IRWXU) {
+fn open_or_create_folder(parent: &OwnedFd, name: &CStr, user: Option<User>) -> io::Result<OwnedFd> {
+    let is_new = match mkdirat(parent, name, Mode::S_IRWXU) {
         Ok(()) => true,
         Err(Errno::EEXIST) => false,
         Err(errno) => return Err(errno.into()),
     };
-    let folder = openat(home, name, folder_flags(), Mode::empty())?;
+    let folder = openat(parent, name, folder_flags(), Mode::empty())?;
     // A folder that the program has put in its place meanwhile belongs to the program already.
     if is_new && fstat(&folder)?.st_uid == geteuid().as_raw() {
         change_owner(&folder, user)?;
@@ -159,10 +162,10 @@ mod tests {
 
     use super::*;
 
-    fn home(path: &Path) -> OwnHome {
+    fn home(path: &Path) -> AgentHome {
         let files = [("a/b.json", "{}"), ("c", "x")];
         let files = files.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
-        OwnHome { path: path.to_owned(), files }
+        AgentHome { path: path.to_owned(), files }
     }
 
     fn mode(path: &Path) -> u32 {

@@ -19,8 +19,8 @@ const USERS_FILE: &str = "agent-users.json";
 #[derive(Debug)]
 pub(crate) struct UserAssignments {
     file: PathBuf,
-    range: Option<(u32, u32)>,
-    assigned: BTreeMap<String, u32>,
+    uid_range: Option<(u32, u32)>,
+    uids_by_agent: BTreeMap<String, u32>,
 }
 
 /// Reason why an agent gets no user.
@@ -42,49 +42,50 @@ impl UserAssignments {
     ///
     /// # Errors
     /// Fails if the file exists and cannot be read.
-    pub(crate) fn read(data_dir: &Path, range: Option<(u32, u32)>) -> Result<Self, UserError> {
+    pub(crate) fn read(data_dir: &Path, uid_range: Option<(u32, u32)>) -> Result<Self, UserError> {
         let file = data_dir.join(USERS_FILE);
-        let assigned = match fs::read(&file) {
+        let uids_by_agent = match fs::read(&file) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
             Err(error) => return Err(error.into()),
         };
-        Ok(Self { file, range, assigned })
+        Ok(Self { file, uid_range, uids_by_agent })
     }
 
     /// Returns the user of an agent, and assigns one at the first call.
     ///
     /// # Errors
     /// Fails if no user is free, or if the file cannot be written.
-    pub(crate) fn of(&mut self, agent: &AgentId) -> Result<User, UserError> {
-        let (first, last) = self.range.ok_or(UserError::NoRange)?;
-        let known = self.assigned.get(agent.as_str()).filter(|uid| (first..=last).contains(*uid));
-        let uid = match known {
+    pub(crate) fn assign_once(&mut self, agent: &AgentId) -> Result<User, UserError> {
+        let (first, last) = self.uid_range.ok_or(UserError::NoRange)?;
+        let assigned_uid =
+            self.uids_by_agent.get(agent.as_str()).filter(|uid| (first..=last).contains(*uid));
+        let uid = match assigned_uid {
             Some(uid) => *uid,
-            None => self.assign_id(agent, first..=last)?,
+            None => self.assign_uid(agent, first..=last)?,
         };
         Ok(User { uid, gid: uid })
     }
 
-    fn assign_id(
+    fn assign_uid(
         &mut self,
         agent: &AgentId,
-        mut range: std::ops::RangeInclusive<u32>,
+        mut uid_range: std::ops::RangeInclusive<u32>,
     ) -> Result<u32, UserError> {
-        let assigned_uids: BTreeSet<u32> = self.assigned.values().copied().collect();
-        let uid = range.find(|uid| !assigned_uids.contains(uid)).ok_or(UserError::Exhausted)?;
-        self.assigned.insert(agent.to_string(), uid);
-        let text = serde_json::to_vec(&self.assigned).map_err(io::Error::other)?;
-        let temporary_file = self.file.with_extension("new");
+        let assigned_uids: BTreeSet<u32> = self.uids_by_agent.values().copied().collect();
+        let uid = uid_range.find(|uid| !assigned_uids.contains(uid)).ok_or(UserError::Exhausted)?;
+        self.uids_by_agent.insert(agent.to_string(), uid);
+        let json = serde_json::to_vec(&self.uids_by_agent).map_err(io::Error::other)?;
+        let temporary_path = self.file.with_extension("new");
         let mut file = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(true)
             .mode(0o600)
-            .open(&temporary_file)?;
+            .open(&temporary_path)?;
         // The number is on the disk before a file of the agent can belong to it.
-        file.write_all(&text).and_then(|()| file.sync_all())?;
-        fs::rename(temporary_file, &self.file)?;
+        file.write_all(&json).and_then(|()| file.sync_all())?;
+        fs::rename(temporary_path, &self.file)?;
         Ok(uid)
     }
 }
@@ -99,15 +100,19 @@ mod tests {
         let id = |name: &str| AgentId::new(name).unwrap();
         let read = || UserAssignments::read(folder.path(), Some((2000, 2002))).unwrap();
         let mut users = read();
-        let (a, b) = (users.of(&id("a")).unwrap(), users.of(&id("b")).unwrap());
-        assert_ne!(a, b);
+        let (first_user, second_user) =
+            (users.assign_once(&id("a")).unwrap(), users.assign_once(&id("b")).unwrap());
+        assert_ne!(first_user, second_user);
         let mut users = read();
-        assert_eq!(users.of(&id("b")).unwrap(), b);
-        let c = users.of(&id("c")).unwrap();
-        assert!(c != a && c != b, "the number of an agent was given again");
-        assert!(matches!(users.of(&id("d")), Err(UserError::Exhausted)));
+        assert_eq!(users.assign_once(&id("b")).unwrap(), second_user);
+        let third_user = users.assign_once(&id("c")).unwrap();
+        assert!(
+            third_user != first_user && third_user != second_user,
+            "the number of an agent was given again"
+        );
+        assert!(matches!(users.assign_once(&id("d")), Err(UserError::Exhausted)));
         assert!(matches!(
-            UserAssignments::read(folder.path(), None).unwrap().of(&id("a")),
+            UserAssignments::read(folder.path(), None).unwrap().assign_once(&id("a")),
             Err(UserError::NoRange)
         ));
     }

@@ -10,7 +10,10 @@ use crate::config::{Agent, Settings};
 /// Returns the reason why changed files are not applied automatically; `None` if they are. The agents must
 /// have been isolated before, because their boundary counts: a user who writes the configuration chooses
 /// programs, and an agent must not. The text contains no paths, because many callers may see it.
-pub(crate) fn obstacle(settings: &Settings, file: Option<&Path>) -> Option<String> {
+pub(crate) fn automatic_reload_obstacle(
+    settings: &Settings,
+    file: Option<&Path>,
+) -> Option<String> {
     let exposes_configuration = |gap: &BoundaryGap| {
         matches!(gap, BoundaryGap::Configuration | BoundaryGap::ConfigurationFolder)
     };

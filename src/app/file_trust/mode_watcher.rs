@@ -22,11 +22,11 @@ type FileIdentity = (u64, u64);
 /// Watches on the places that lead to the files of the configuration.
 #[derive(Debug, Default)]
 pub(crate) struct ModeWatcher {
-    queue: Option<Inotify>,
+    inotify: Option<Inotify>,
     /// Folders that are watched.
-    folders: HashMap<WatchDescriptor, PathBuf>,
+    watched_folders: HashMap<WatchDescriptor, PathBuf>,
     /// Watched places, with the identities of their files.
-    places: HashMap<PathBuf, FileIdentity>,
+    identities: HashMap<PathBuf, FileIdentity>,
 }
 
 impl ModeWatcher {
@@ -35,61 +35,67 @@ impl ModeWatcher {
         let routes = configuration_paths(settings, file);
         // A file with the value of a variable selects no program, and operators write such files in place.
         let presets = &settings.server.configuration.presets;
-        let values = settings.files.iter().filter(|path| !path.starts_with(presets));
-        let values: HashSet<_> = values.map(PathBuf::as_path).collect();
+        let value_files = settings.files.iter().filter(|path| !path.starts_with(presets));
+        let value_files: HashSet<_> = value_files.map(PathBuf::as_path).collect();
         let routes =
-            routes.iter().filter(|(_, path)| !values.contains(path) || Some(*path) == file);
-        let routes = routes.filter_map(|(_, path)| PathRoute::to(path).ok());
-        let own = routes.flat_map(|PathRoute(places)| places).filter(|place| {
-            let user = geteuid();
-            user.is_root() || place.data.uid() == user.as_raw()
-        });
-        let places = own.map(|place| (place.path, (place.data.dev(), place.data.ino()))).collect();
-        Self::watch(places).unwrap_or_else(|error| {
+            routes.iter().filter(|(_, path)| !value_files.contains(path) || Some(*path) == file);
+        let routes = routes.filter_map(|(_, path)| PathRoute::resolve(path).ok());
+        let own_components =
+            routes.flat_map(|PathRoute(components)| components).filter(|component| {
+                let uid = geteuid();
+                uid.is_root() || component.metadata.uid() == uid.as_raw()
+            });
+        let identities = own_components
+            .map(|component| (component.path, (component.metadata.dev(), component.metadata.ino())))
+            .collect();
+        Self::watch(identities).unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot watch the modes of the configuration");
             Self::default()
         })
     }
 
-    fn watch(places: HashMap<PathBuf, FileIdentity>) -> nix::Result<Self> {
+    fn watch(identities: HashMap<PathBuf, FileIdentity>) -> nix::Result<Self> {
         // Non-blocking, because the queue is emptied by a check that must not wait.
-        let queue = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
+        let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
         let flags = AddWatchFlags::IN_ATTRIB | AddWatchFlags::IN_ONLYDIR;
         // The watch on a folder reports its entries with their names.
-        let above: HashSet<_> = places.keys().filter_map(|place| place.parent()).collect();
-        let mut folders = HashMap::new();
-        for folder in above {
-            match queue.add_watch(folder, flags) {
-                Ok(watch) => _ = folders.insert(watch, folder.to_owned()),
+        let parents: HashSet<_> = identities.keys().filter_map(|path| path.parent()).collect();
+        let mut watched_folders = HashMap::new();
+        for folder in parents {
+            match inotify.add_watch(folder, flags) {
+                Ok(descriptor) => _ = watched_folders.insert(descriptor, folder.to_owned()),
                 // An agent that cannot read the folder changes nothing in it either.
                 Err(Errno::EACCES | Errno::ENOENT | Errno::ENOTDIR) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(Self { queue: Some(queue), folders, places })
+        Ok(Self { inotify: Some(inotify), watched_folders, identities })
     }
 
     /// Returns a place whose mode or owner changed since the last call. A file that replaced the watched one does not
     /// count: editors set the mode of the file that they write.
-    pub(crate) fn changed_path(&self) -> Option<PathBuf> {
-        let mut seen = None;
-        while let Some(Ok(events)) = self.queue.as_ref().map(Inotify::read_events) {
+    pub(crate) fn take_changed_path(&self) -> Option<PathBuf> {
+        let mut changed_path = None;
+        while let Some(Ok(events)) = self.inotify.as_ref().map(Inotify::read_events) {
             for event in events {
                 if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
-                    seen = seen.or_else(|| self.places.keys().next().cloned());
+                    changed_path = changed_path.or_else(|| self.identities.keys().next().cloned());
                     continue;
                 }
-                let (folder, name) = (self.folders.get(&event.wd), event.name);
-                let place = folder.zip(name).map(|(folder, name)| folder.join(name));
-                seen = seen.or_else(|| place.filter(|place| self.is_watched(place)));
+                let (folder, name) = (self.watched_folders.get(&event.wd), event.name);
+                let path = folder.zip(name).map(|(folder, name)| folder.join(name));
+                changed_path = changed_path.or_else(|| path.filter(|path| self.is_watched(path)));
             }
         }
-        seen
+        changed_path
     }
 
-    fn is_watched(&self, place: &Path) -> bool {
-        let now = fs::symlink_metadata(place).ok().map(|data| (data.dev(), data.ino()));
-        self.places.get(place).is_some_and(|then| now.is_none_or(|now| now == *then))
+    fn is_watched(&self, path: &Path) -> bool {
+        let current =
+            fs::symlink_metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        self.identities
+            .get(path)
+            .is_some_and(|recorded| current.is_none_or(|current| current == *recorded))
     }
 }
 
@@ -110,26 +116,30 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("file");
         fs::write(&file, "one").expect("a file");
-        let mode = |path: &Path, mode| {
+        let set_mode = |path: &Path, mode| {
             fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
         };
-        mode(&file, 0o600);
-        let places = [&file, &folder.path().to_owned()].map(|path| (path.clone(), identity(path)));
-        let watcher = ModeWatcher::watch(places.into()).expect("watches");
+        set_mode(&file, 0o600);
+        let identities =
+            [&file, &folder.path().to_owned()].map(|path| (path.clone(), identity(path)));
+        let watcher = ModeWatcher::watch(identities.into()).expect("watches");
         fs::write(&file, "two").expect("a file");
         fs::write(folder.path().join("other"), "").expect("a file");
-        mode(&folder.path().join("other"), 0o666);
-        assert_eq!(watcher.changed_path(), None);
-        mode(&file, 0o666);
-        mode(&file, 0o600);
-        assert_eq!((watcher.changed_path(), watcher.changed_path()), (Some(file.clone()), None));
-        mode(folder.path(), 0o777);
-        mode(folder.path(), 0o700);
-        assert_eq!(watcher.changed_path().as_deref(), Some(folder.path()));
+        set_mode(&folder.path().join("other"), 0o666);
+        assert_eq!(watcher.take_changed_path(), None);
+        set_mode(&file, 0o666);
+        set_mode(&file, 0o600);
+        assert_eq!(
+            (watcher.take_changed_path(), watcher.take_changed_path()),
+            (Some(file.clone()), None)
+        );
+        set_mode(folder.path(), 0o777);
+        set_mode(folder.path(), 0o700);
+        assert_eq!(watcher.take_changed_path().as_deref(), Some(folder.path()));
         let replacement = folder.path().join("beside");
         fs::write(&replacement, "three").expect("a file");
         fs::rename(&replacement, &file).expect("a file");
-        mode(&file, 0o640);
-        assert_eq!(watcher.changed_path(), None);
+        set_mode(&file, 0o640);
+        assert_eq!(watcher.take_changed_path(), None);
     }
 }

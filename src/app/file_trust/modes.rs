@@ -39,29 +39,29 @@ struct FileRights {
 }
 
 impl FileRights {
-    fn of(data: &Metadata) -> Self {
-        Self { mode: data.mode() & 0o7777, uid: data.uid(), gid: data.gid() }
+    fn of(metadata: &Metadata) -> Self {
+        Self { mode: metadata.mode() & 0o7777, uid: metadata.uid(), gid: metadata.gid() }
     }
 
     /// Returns the rights to restore, given the present ones. An operator may close a file further, so only the bits
     /// that the service needs are added.
-    fn restored(self, now: Self, needed: u32) -> Self {
+    fn restored(self, current: Self, needed_bits: u32) -> Self {
         let special = self.mode & 0o7000;
-        let owner = now.mode & 0o700 | self.mode & needed;
-        Self { mode: special | owner | now.mode & self.mode & NON_OWNER_BITS, ..self }
+        let owner = current.mode & 0o700 | self.mode & needed_bits;
+        Self { mode: special | owner | current.mode & self.mode & NON_OWNER_BITS, ..self }
     }
 }
 
 /// Files and folders of the service's user with the rights that they are to have.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct FileModes(Vec<RecordedMode>);
+pub(crate) struct RecordedRights(Vec<FileRecord>);
 
 #[derive(Debug, Clone)]
-struct RecordedMode {
+struct FileRecord {
     path: PathBuf,
     rights: FileRights,
     /// Owner bits that the service needs.
-    needed: u32,
+    needed_bits: u32,
 }
 
 /// File whose rights had changed.
@@ -71,43 +71,50 @@ pub(crate) struct ChangedFile {
     /// True if other users may have had access to it; otherwise the service had none.
     pub(crate) was_open: bool,
     /// Result of restoring it.
-    pub(crate) done: io::Result<()>,
+    pub(crate) restore_result: io::Result<()>,
 }
 
-impl FileModes {
-    /// Returns the rights of files that the service reads, and of files that it creates: those of `earlier`, and for
-    /// other files the present ones. A path that does not exist or belongs to another user is omitted.
+impl RecordedRights {
+    /// Returns the rights of files that the service reads, and of files that it creates: those of `recorded_earlier`,
+    /// and for other files the present ones. A path that does not exist or belongs to another user is omitted.
     ///
     /// An agent may have changed a mode since the last check, so the present rights of a known file are not read again.
     pub(crate) fn of<'p>(
-        read: impl IntoIterator<Item = &'p Path>,
-        created: &[PathBuf],
-        earlier: &Self,
+        read_files: impl IntoIterator<Item = &'p Path>,
+        created_files: &[PathBuf],
+        recorded_earlier: &Self,
     ) -> Self {
         // A file in both lists counts as created by the service.
-        let read = read.into_iter().filter(|path| !created.iter().any(|file| file == path));
-        let earlier = |path: &Path, needed| {
-            let same = |known: &&RecordedMode| known.path == path && known.needed == needed;
-            earlier.0.iter().find(same).cloned()
+        let read_files =
+            read_files.into_iter().filter(|path| !created_files.iter().any(|file| file == path));
+        let earlier_record = |path: &Path, needed_bits| {
+            let is_same =
+                |record: &&FileRecord| record.path == path && record.needed_bits == needed_bits;
+            recorded_earlier.0.iter().find(is_same).cloned()
         };
-        let known = |path: &Path| earlier(path, READ_BITS).or_else(|| record_of(path, READ_BITS));
-        let mut modes = Self(read.filter_map(known).collect());
-        modes.0.extend(created.iter().filter_map(|path| earlier(path, WRITE_BITS)));
-        modes.record(created);
-        modes
+        let record_of_read =
+            |path: &Path| earlier_record(path, READ_BITS).or_else(|| record_of(path, READ_BITS));
+        let mut recorded = Self(read_files.filter_map(record_of_read).collect());
+        recorded.0.extend(created_files.iter().filter_map(|path| earlier_record(path, WRITE_BITS)));
+        recorded.record(created_files);
+        recorded
     }
 
     /// Reads the present rights of files that the service has created since, and forgets those that are gone.
-    pub(crate) fn record(&mut self, created: &[PathBuf]) {
-        let is_new = |path: &&PathBuf| !self.0.iter().any(|known| known.path == **path);
-        let new: Vec<_> =
-            created.iter().filter(is_new).filter_map(|path| record_of_created(path)).collect();
-        if new.is_empty() {
+    pub(crate) fn record(&mut self, created_files: &[PathBuf]) {
+        let is_new = |path: &&PathBuf| !self.0.iter().any(|record| record.path == **path);
+        let new_records: Vec<_> = created_files
+            .iter()
+            .filter(is_new)
+            .filter_map(|path| record_of_created(path))
+            .collect();
+        if new_records.is_empty() {
             return;
         }
-        self.0
-            .retain(|known| fs::symlink_metadata(&known.path).is_ok() || known.needed == READ_BITS);
-        self.0.extend(new);
+        self.0.retain(|record| {
+            fs::symlink_metadata(&record.path).is_ok() || record.needed_bits == READ_BITS
+        });
+        self.0.extend(new_records);
         // A folder precedes its files, because the files of a closed folder cannot be examined.
         self.0.sort_by(|one, other| one.path.cmp(&other.path));
         self.0.dedup_by(|next, first| next.path == first.path);
@@ -120,60 +127,70 @@ impl FileModes {
     }
 }
 
-fn record_of(path: &Path, needed: u32) -> Option<RecordedMode> {
+fn record_of(path: &Path, needed_bits: u32) -> Option<FileRecord> {
     let rights = FileRights::of(&fs::metadata(path).ok()?);
-    let is_ours = rights.uid == geteuid().as_raw();
-    is_ours.then(|| RecordedMode { path: path.to_owned(), rights, needed })
+    let is_own = rights.uid == geteuid().as_raw();
+    is_own.then(|| FileRecord { path: path.to_owned(), rights, needed_bits })
 }
 
 /// Returns the rights of a file that the service has created. Its mode is known, so an earlier change by an agent has
 /// no effect.
-fn record_of_created(path: &Path) -> Option<RecordedMode> {
-    let mut known = record_of(path, WRITE_BITS)?;
+fn record_of_created(path: &Path) -> Option<FileRecord> {
+    let mut record = record_of(path, WRITE_BITS)?;
     let is_folder = path.is_dir();
-    known.rights.mode = if is_folder { known.rights.mode | WRITE_BITS } else { 0o600 };
-    Some(known)
+    record.rights.mode = if is_folder { record.rights.mode | WRITE_BITS } else { 0o600 };
+    Some(record)
 }
 
-fn restore(known: &RecordedMode) -> Option<ChangedFile> {
-    let RecordedMode { path, rights: before, needed } = known;
-    let now = FileRights::of(&fs::metadata(path).ok()?);
-    let after = before.restored(now, *needed);
-    if now == after {
+fn restore(record: &FileRecord) -> Option<ChangedFile> {
+    let FileRecord { path, rights: expected, needed_bits } = record;
+    let current = FileRights::of(&fs::metadata(path).ok()?);
+    let restored = expected.restored(current, *needed_bits);
+    if current == restored {
         return None;
     }
-    let is_moved = (now.uid, now.gid) != (before.uid, before.gid);
-    let was_open = is_moved || now.mode & NON_OWNER_BITS & !before.mode != 0;
-    Some(ChangedFile { path: path.to_owned(), was_open, done: set_rights(path, after) })
+    let has_other_owner = (current.uid, current.gid) != (expected.uid, expected.gid);
+    let was_open = has_other_owner || current.mode & NON_OWNER_BITS & !expected.mode != 0;
+    Some(ChangedFile {
+        path: path.to_owned(),
+        was_open,
+        restore_result: set_rights(path, restored),
+    })
 }
 
 /// Sets the rights of the file that is now at a path. A file that its owner may not open is opened without access to
 /// its content.
 fn set_rights(path: &Path, rights: FileRights) -> io::Result<()> {
     let file = File::options().read(true).custom_flags(O_PATH).open(path)?;
-    let same = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    let now = FileRights::of(&file.metadata()?);
+    let descriptor_path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let current = FileRights::of(&file.metadata()?);
     // The file is closed to others first. A change of the owner may clear bits, so the mode is set again.
-    let owned = now.uid == geteuid().as_raw() || geteuid().is_root();
-    if owned {
-        fs::set_permissions(&same, Permissions::from_mode(now.mode & rights.mode))?;
+    let may_change_mode = current.uid == geteuid().as_raw() || geteuid().is_root();
+    if may_change_mode {
+        fs::set_permissions(&descriptor_path, Permissions::from_mode(current.mode & rights.mode))?;
     }
-    if (now.uid, now.gid) != (rights.uid, rights.gid) {
-        chown(&same, Some(rights.uid), Some(rights.gid))?;
+    if (current.uid, current.gid) != (rights.uid, rights.gid) {
+        chown(&descriptor_path, Some(rights.uid), Some(rights.gid))?;
     }
-    fs::set_permissions(&same, Permissions::from_mode(rights.mode))
+    fs::set_permissions(&descriptor_path, Permissions::from_mode(rights.mode))
 }
 
 /// Returns the existing files that the service itself creates: its folders, the files of the ledger, keys, and sockets
 /// of process holders.
 pub(crate) fn own_files(server: &ServerSettings) -> Vec<PathBuf> {
     let folders = [&server.data_dir, &server.runtime_dir].map(PathBuf::clone);
-    let state = STATE_FILES.map(|name| server.data_dir.join(name));
+    let state_files = STATE_FILES.map(|name| server.data_dir.join(name));
     let entries = fs::read_dir(&server.runtime_dir).into_iter().flatten().flatten();
     let is_own = |path: &PathBuf| {
-        let has = |suffix: &str| path.extension().is_some_and(|extension| extension == suffix);
-        has("key") || has("sock") || path.ends_with(SCRATCH_FOLDER)
+        let has_extension =
+            |suffix: &str| path.extension().is_some_and(|extension| extension == suffix);
+        has_extension("key") || has_extension("sock") || path.ends_with(SCRATCH_FOLDER)
     };
     let own_entries = entries.map(|entry| entry.path()).filter(is_own);
-    folders.into_iter().chain(state).chain(own_entries).chain([server.token_file.clone()]).collect()
+    folders
+        .into_iter()
+        .chain(state_files)
+        .chain(own_entries)
+        .chain([server.token_file.clone()])
+        .collect()
 }

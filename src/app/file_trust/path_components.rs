@@ -18,7 +18,7 @@ pub(super) enum ComponentKind {
     Folder,
     Link,
     /// The file or folder that the path leads to.
-    End,
+    Target,
 }
 
 /// Place on a path.
@@ -26,7 +26,7 @@ pub(super) enum ComponentKind {
 pub(super) struct PathComponent {
     pub(super) path: PathBuf,
     pub(super) kind: ComponentKind,
-    pub(super) data: Metadata,
+    pub(super) metadata: Metadata,
 }
 
 /// Places on a path, from the root. It ends at the first missing place.
@@ -36,53 +36,57 @@ pub(super) struct PathRoute(pub(super) Vec<PathComponent>);
 impl PathRoute {
     /// # Errors
     /// Fails if a place cannot be examined, or if there are too many links.
-    pub(super) fn to(path: &Path) -> io::Result<Self> {
-        let mut rest = parts(&std::path::absolute(path)?);
-        let (mut at, mut places, mut links) = (PathBuf::from("/"), Vec::new(), 0);
-        places.push(place(&at, ComponentKind::Folder)?);
-        while let Some(part) = rest.pop_front() {
+    pub(super) fn resolve(path: &Path) -> io::Result<Self> {
+        let mut remaining = path_parts(&std::path::absolute(path)?);
+        let (mut current, mut components, mut link_count) = (PathBuf::from("/"), Vec::new(), 0);
+        components.push(component_at(&current, ComponentKind::Folder)?);
+        while let Some(part) = remaining.pop_front() {
             if part == ".." {
-                at.pop();
+                current.pop();
                 continue;
             }
-            let next = at.join(part);
-            let found = match place(&next, ComponentKind::Folder) {
-                Ok(found) => found,
+            let next = current.join(part);
+            let component = match component_at(&next, ComponentKind::Folder) {
+                Ok(component) => component,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 Err(error) => return Err(error),
             };
-            if found.data.is_symlink() {
-                links += 1;
-                if links > MAX_LINKS {
+            if component.metadata.is_symlink() {
+                link_count += 1;
+                if link_count > MAX_LINKS {
                     return Err(Errno::ELOOP.into());
                 }
                 let target = fs::read_link(&next)?;
-                places.push(PathComponent { kind: ComponentKind::Link, ..found });
+                components.push(PathComponent { kind: ComponentKind::Link, ..component });
                 if target.is_absolute() {
-                    at = PathBuf::from("/");
+                    current = PathBuf::from("/");
                 }
-                let mut longer = parts(&target);
-                longer.append(&mut rest);
-                rest = longer;
+                let mut target_parts = path_parts(&target);
+                target_parts.append(&mut remaining);
+                remaining = target_parts;
             } else {
-                let kind = if rest.is_empty() { ComponentKind::End } else { ComponentKind::Folder };
-                places.push(PathComponent { kind, ..found });
-                at = next;
+                let kind = if remaining.is_empty() {
+                    ComponentKind::Target
+                } else {
+                    ComponentKind::Folder
+                };
+                components.push(PathComponent { kind, ..component });
+                current = next;
             }
         }
-        Ok(Self(places))
+        Ok(Self(components))
     }
 }
 
-fn place(path: &Path, kind: ComponentKind) -> io::Result<PathComponent> {
-    Ok(PathComponent { path: path.to_owned(), kind, data: fs::symlink_metadata(path)? })
+fn component_at(path: &Path, kind: ComponentKind) -> io::Result<PathComponent> {
+    Ok(PathComponent { path: path.to_owned(), kind, metadata: fs::symlink_metadata(path)? })
 }
 
-fn parts(path: &Path) -> VecDeque<OsString> {
-    let part = |part: Component<'_>| match part {
+fn path_parts(path: &Path) -> VecDeque<OsString> {
+    let to_part = |component: Component<'_>| match component {
         Component::Normal(part) => Some(part.to_owned()),
         Component::ParentDir => Some("..".into()),
         Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
     };
-    path.components().filter_map(part).collect()
+    path.components().filter_map(to_part).collect()
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{chown, symlink};
 use super::*;
 
 /// Returns a folder that only its owner may change.
-fn folder() -> tempfile::TempDir {
+fn create_temp_dir() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
@@ -21,7 +21,7 @@ fn reported_faults(path: &Path, role: FileRole) -> Vec<String> {
 
 #[test]
 fn only_the_owner_may_read_a_token() {
-    let temp_dir = folder();
+    let temp_dir = create_temp_dir();
     for mode in [0o644, 0o640, 0o604, 0o620, 0o610] {
         let file = create_file(&temp_dir.path().join("token"), mode);
         let path_text = file.display();
@@ -40,7 +40,7 @@ fn only_the_owner_may_read_a_token() {
 
 #[test]
 fn a_group_may_read_a_key_of_root_only() {
-    let temp_dir = folder();
+    let temp_dir = create_temp_dir();
     let file = create_file(&temp_dir.path().join("key"), 0o640);
     assert_eq!(reported_faults(&file, FileRole::Key).is_empty(), geteuid().is_root());
     for mode in [0o660, 0o644, 0o602] {
@@ -51,7 +51,7 @@ fn a_group_may_read_a_key_of_root_only() {
 
 #[test]
 fn others_may_read_a_configuration_and_not_write_it() {
-    let temp_dir = folder();
+    let temp_dir = create_temp_dir();
     let file = temp_dir.path().join("supervisor.toml");
     assert!(reported_faults(&create_file(&file, 0o644), FileRole::Configuration).is_empty());
     // The group of this user has no other members on the machines that run this test, or it is root's own.
@@ -65,7 +65,7 @@ fn others_may_read_a_configuration_and_not_write_it() {
 
 #[test]
 fn a_writable_parent_folder_is_reported_unless_sticky() {
-    let temp_dir = folder();
+    let temp_dir = create_temp_dir();
     let parent = temp_dir.path().join("a b");
     fs::create_dir(&parent).expect("a folder");
     let file = create_file(&parent.join("supervisor.toml"), 0o600);
@@ -81,7 +81,7 @@ fn a_writable_parent_folder_is_reported_unless_sticky() {
 
 #[test]
 fn every_folder_along_a_link_is_checked() {
-    let temp_dir = folder();
+    let temp_dir = create_temp_dir();
     let (open, link) = (temp_dir.path().join("open"), temp_dir.path().join("link"));
     fs::create_dir(&open).expect("a folder");
     create_file(&open.join("file"), 0o600);
@@ -99,7 +99,7 @@ fn files_of_another_user_are_reported() {
     if !geteuid().is_root() {
         return; // `tests/it` does this with the program, and counts it where it cannot.
     }
-    let temp_dir = folder();
+    let temp_dir = create_temp_dir();
     let (file, link) =
         (create_file(&temp_dir.path().join("file"), 0o600), temp_dir.path().join("link"));
     symlink(&file, &link).expect("a link");
@@ -115,7 +115,7 @@ fn files_of_another_user_are_reported() {
 
 #[test]
 fn a_service_folder_is_closed_to_readers() {
-    let temp_dir = folder();
+    let temp_dir = create_temp_dir();
     let own = temp_dir.path().join("own");
     fs::create_dir(&own).expect("a folder");
     for (before, after) in [(0o755, 0o700), (0o750, 0o700), (0o711, 0o711), (0o700, 0o700)] {
@@ -128,21 +128,26 @@ fn a_service_folder_is_closed_to_readers() {
 
 #[test]
 fn wider_modes_are_restored_and_narrower_ones_kept() {
-    let temp_dir = folder();
+    let temp_dir = create_temp_dir();
     let file = create_file(&temp_dir.path().join("secret"), 0o640);
-    let modes = FileModes::of(
+    let recorded_rights = RecordedRights::of(
         [file.as_path(), &temp_dir.path().join("missing")],
         &[],
-        &FileModes::default(),
+        &RecordedRights::default(),
     );
-    assert!(modes.restore().is_empty());
+    assert!(recorded_rights.restore().is_empty());
     fs::set_permissions(&file, Permissions::from_mode(0o666)).expect("a mode");
-    assert_eq!(modes.restore().len(), 1);
+    assert_eq!(recorded_rights.restore().len(), 1);
     assert_eq!(fs::metadata(&file).expect("it").mode() & 0o777, 0o640);
     fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("a mode");
-    assert!(modes.restore().is_empty());
+    assert!(recorded_rights.restore().is_empty());
     fs::set_permissions(&file, Permissions::from_mode(0o000)).expect("a mode");
-    assert!(modes.restore().iter().all(|changed| !changed.was_open && changed.done.is_ok()));
+    assert!(
+        recorded_rights
+            .restore()
+            .iter()
+            .all(|changed| !changed.was_open && changed.restore_result.is_ok())
+    );
     // The service only reads it, so an operator may remove the write permission.
     assert_eq!(fs::metadata(&file).expect("it").mode() & 0o777, 0o400);
 }
@@ -150,34 +155,37 @@ fn wider_modes_are_restored_and_narrower_ones_kept() {
 /// Test that a folder is opened before its files are examined.
 #[test]
 fn a_folder_and_its_files_are_restored_in_one_pass() {
-    let temp_dir = folder();
+    let temp_dir = create_temp_dir();
     let own = temp_dir.path().join("own");
     fs::create_dir(&own).expect("a folder");
     let file = create_file(&own.join("secret"), 0o600);
-    let modes = FileModes::of([], &[file.clone(), own.clone()], &FileModes::default());
+    let recorded_rights =
+        RecordedRights::of([], &[file.clone(), own.clone()], &RecordedRights::default());
     fs::set_permissions(&file, Permissions::from_mode(0o000)).expect("a mode");
     fs::set_permissions(&own, Permissions::from_mode(0o000)).expect("a mode");
-    let changed: Vec<_> = modes.restore().into_iter().map(|changed| changed.path).collect();
+    let changed: Vec<_> =
+        recorded_rights.restore().into_iter().map(|changed| changed.path).collect();
     assert_eq!(changed, [own, file]);
 }
 
 /// An agent may change modes between the last check and a reload of the configuration.
 #[test]
 fn modes_that_changed_before_a_reload_are_restored() {
-    let temp_dir = folder();
+    let temp_dir = create_temp_dir();
     let own = temp_dir.path().join("own");
     fs::create_dir(&own).expect("a folder");
     fs::set_permissions(&own, Permissions::from_mode(0o700)).expect("a mode");
     let file = create_file(&temp_dir.path().join("secret"), 0o600);
-    let of =
-        |earlier: &FileModes| FileModes::of([file.as_path()], std::slice::from_ref(&own), earlier);
-    let modes = of(&FileModes::default());
+    let rights_after = |earlier: &RecordedRights| {
+        RecordedRights::of([file.as_path()], std::slice::from_ref(&own), earlier)
+    };
+    let recorded_rights = rights_after(&RecordedRights::default());
     for path in [&own, &file] {
         fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
     }
-    assert_eq!(of(&modes).restore().len(), 2);
-    let now = [&own, &file].map(|path| fs::metadata(path).expect("it").mode() & 0o777);
-    assert_eq!(now, [0o700, 0o700]);
+    assert_eq!(rights_after(&recorded_rights).restore().len(), 2);
+    let current_modes = [&own, &file].map(|path| fs::metadata(path).expect("it").mode() & 0o777);
+    assert_eq!(current_modes, [0o700, 0o700]);
 }
 
 #[test]
@@ -185,15 +193,15 @@ fn an_owner_is_restored() {
     if !geteuid().is_root() {
         return algonius_skips::skip("only root can give files away");
     }
-    let temp_dir = folder();
+    let temp_dir = create_temp_dir();
     let file = create_file(&temp_dir.path().join("secret"), 0o600);
-    let modes = FileModes::of([file.as_path()], &[], &FileModes::default());
+    let recorded_rights = RecordedRights::of([file.as_path()], &[], &RecordedRights::default());
     for owner in [(Some(1), None), (None, Some(1))] {
         chown(&file, owner.0, owner.1).expect("an owner");
-        let changed = modes.restore();
-        assert!(changed.iter().all(|changed| changed.was_open && changed.done.is_ok()));
+        let changed = recorded_rights.restore();
+        assert!(changed.iter().all(|changed| changed.was_open && changed.restore_result.is_ok()));
         assert_eq!(changed.len(), 1);
-        let data = fs::metadata(&file).expect("it");
-        assert_eq!((data.uid(), data.gid(), data.mode() & 0o777), (0, 0, 0o600));
+        let metadata = fs::metadata(&file).expect("it");
+        assert_eq!((metadata.uid(), metadata.gid(), metadata.mode() & 0o777), (0, 0, 0o600));
     }
 }

@@ -8,7 +8,7 @@ use std::{env, fs, io};
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::ports::sessions::NoSessions;
 use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
-use algonius_warden::wardens::{HolderCommand, LaunchOptions, ProcessHolders};
+use algonius_warden::process_holders::{HolderCommand, LaunchOptions, ProcessHolders};
 use algonius_warden::{OutputMemory, capabilities};
 use uuid::Uuid;
 
@@ -24,7 +24,7 @@ const OUTPUT_MEMORY_BYTES: u64 = 16 << 20;
 pub(crate) struct TemporaryHolder {
     requester: VersionRequester,
     holders: Arc<ProcessHolders>,
-    folder: PathBuf,
+    runtime_dir: PathBuf,
 }
 
 impl TemporaryHolder {
@@ -33,41 +33,39 @@ impl TemporaryHolder {
     /// # Errors
     /// Fails if the system does not provide it.
     pub(crate) async fn start(
-        machine: &HostCapabilities,
+        capabilities: &HostCapabilities,
         files: &ServiceFiles,
     ) -> io::Result<Self> {
-        let folder = env::temp_dir().join(format!("algonius-probe-{}", Uuid::new_v4()));
-        let wardens = ProcessHolders::start(LaunchOptions {
+        let runtime_dir = env::temp_dir().join(format!("algonius-probe-{}", Uuid::new_v4()));
+        let holders = ProcessHolders::start(LaunchOptions {
             command: HolderCommand::default(),
-            runtime_dir: folder.clone(),
+            runtime_dir: runtime_dir.clone(),
             instance: Uuid::new_v4(),
             reattach_grace: Duration::ZERO,
             groups: None,
-            memory: OutputMemory::of(OUTPUT_MEMORY_BYTES),
+            memory: OutputMemory::with_limit(OUTPUT_MEMORY_BYTES),
         });
-        let wardens = wardens.await?;
+        let holders = holders.await?;
         let driver_context = DriverContext {
-            runtime_dir: folder.clone(),
-            sockets: machine.sockets.clone(),
+            runtime_dir: runtime_dir.clone(),
+            sockets: capabilities.sockets.clone(),
             bubblewrap: capabilities::bubblewrap(env::var_os("PATH").as_deref())
-                .filter(|_| machine.sandbox_capabilities().bubblewrap),
-            in_memory: false,
+                .filter(|_| capabilities.sandbox_capabilities().bubblewrap),
+            is_in_memory: false,
         };
-        let ServiceFiles { unreadable, unwritable, folder: configuration_folder, programs: _ } =
-            files.clone();
-        let guarded =
-            ProtectedServiceFiles { unreadable, unwritable, folder: configuration_folder };
+        let ServiceFiles { unreadable, unwritable, config_folder, programs: _ } = files.clone();
+        let protected_files = ProtectedServiceFiles { unreadable, unwritable, config_folder };
         let shared_context = SharedDriverContext::new(
             driver_context,
-            Arc::new(ServicePaths::new(guarded)),
+            Arc::new(ServicePaths::new(protected_files)),
             Arc::new(NoSessions),
         );
         shared_context.prepare()?;
         let requester = VersionRequester {
             shared_context: Arc::new(shared_context),
-            warden: Arc::clone(&wardens) as _,
+            warden: Arc::clone(&holders) as _,
         };
-        Ok(Self { requester, holders: wardens, folder })
+        Ok(Self { requester, holders, runtime_dir })
     }
 
     /// Returns the runner of the version requests.
@@ -78,7 +76,7 @@ impl TemporaryHolder {
     /// Ends the holder with all its programs.
     pub(crate) async fn end(self) {
         self.holders.end().await;
-        if let Err(error) = fs::remove_dir_all(&self.folder) {
+        if let Err(error) = fs::remove_dir_all(&self.runtime_dir) {
             tracing::debug!(%error, "failed to remove the folder of a probe");
         }
     }

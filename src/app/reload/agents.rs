@@ -76,14 +76,14 @@ impl ServedAgents {
         before: &Settings,
         settings: &mut Settings,
     ) -> Result<AgentChanges, StartError> {
-        let name = |agent: &Agent| agent.spec.id.to_string();
+        let id_of = |agent: &Agent| agent.spec.id.to_string();
         self.reuse_unchanged(before, settings);
-        let changes = changes(&before.agents, &settings.agents, name, |one, it| one == it);
+        let changes = changes(&before.agents, &settings.agents, id_of, |one, it| one == it);
         // The address in force counts: a new one takes effect only after a restart.
         check_anonymous_access(&settings.agents, self.address)?;
         let mut definitions = Vec::new();
         for agent in &mut settings.agents {
-            let id = name(agent);
+            let id = id_of(agent);
             if changes.added.contains(&id) || changes.changed.contains(&id) {
                 self.factory.confine(agent, &settings.service_files)?;
                 definitions.push(self.factory.definition(agent.clone()));
@@ -99,28 +99,30 @@ impl ServedAgents {
     fn reuse_unchanged(&self, in_force: &Settings, settings: &mut Settings) {
         let Settings { agents, service_files, .. } = settings;
         let has_other_files = *service_files != in_force.service_files;
-        let known = in_force.agents.iter().map(|agent| (&agent.spec.id, agent));
-        let known: BTreeMap<_, _> = known.collect();
+        let agents_in_force = in_force.agents.iter().map(|agent| (&agent.spec.id, agent));
+        let agents_in_force: BTreeMap<_, _> = agents_in_force.collect();
         for agent in agents {
-            let before = known.get(&agent.spec.id).filter(|it| !Arc::ptr_eq(&it.spec, &agent.spec));
+            let before = agents_in_force
+                .get(&agent.spec.id)
+                .filter(|it| !Arc::ptr_eq(&it.spec, &agent.spec));
             let Some(before) = before else { continue };
             // Compared without decided facts, an unchanged agent would look changed and be replaced.
-            let program_spec = Arc::make_mut(&mut agent.spec).program_mut();
-            if let (Some(program_spec), Some(before)) = (program_spec, before.spec.program()) {
-                program_spec.confinement.clone_from(&before.confinement);
-                program_spec.resources = before.resources;
+            let program_facts = Arc::make_mut(&mut agent.spec).program_mut();
+            if let (Some(program_facts), Some(before)) = (program_facts, before.spec.program()) {
+                program_facts.confinement.clone_from(&before.confinement);
+                program_facts.resources = before.resources;
             }
-            let is_same_place = has_same_folders(agent, before);
+            let are_folders_unchanged = has_same_folders(agent, before);
             if let (Some(program), Some(before)) = (agent.program_mut(), before.program()) {
                 if program.has_dynamic_user && before.has_dynamic_user {
                     program.user = before.user;
                 }
-                if is_same_place {
+                if are_folders_unchanged {
                     program.sandbox.roots.clone_from(&before.sandbox.roots);
                 }
             }
             if has_other_files {
-                self.factory.isolate(agent, service_files);
+                self.factory.decide_isolation(agent, service_files);
             }
             if *agent == **before {
                 *agent = (*before).clone();
@@ -137,8 +139,8 @@ impl ServedAgents {
         }
         for id in agents.removed {
             // Callers of the removed agent can still poll their executions until it has finished.
-            let removed = self.agent_registry.unregister(id.clone());
-            self.departures.spawn(async move { removed.await.then_some(id) });
+            let removal = self.agent_registry.unregister(id.clone());
+            self.departures.spawn(async move { removal.await.then_some(id) });
         }
     }
 
@@ -159,14 +161,14 @@ impl ServedAgents {
 fn has_same_folders(one: &Agent, other: &Agent) -> bool {
     let folders = |agent: &Agent| {
         let ProgramSpec { sandbox, working_dir, .. } = &**agent.program()?;
-        let chosen = agent.spec.override_policy.folders.clone();
-        Some((sandbox.writable.clone(), working_dir.clone(), chosen))
+        let override_folders = agent.spec.override_policy.folders.clone();
+        Some((sandbox.writable.clone(), working_dir.clone(), override_folders))
     };
     folders(one) == folders(other)
 }
 
 /// Returns the agents of a configuration by id.
 pub(crate) fn specs_by_id<'a>(specs: impl IntoIterator<Item = &'a Arc<AgentSpec>>) -> AgentSpecs {
-    let named = specs.into_iter().map(|spec| (spec.id.clone(), Arc::clone(spec)));
-    named.collect::<BTreeMap<_, _>>()
+    let entries = specs.into_iter().map(|spec| (spec.id.clone(), Arc::clone(spec)));
+    entries.collect::<BTreeMap<_, _>>()
 }

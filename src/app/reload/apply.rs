@@ -17,12 +17,12 @@ impl Reloader {
     /// # Errors
     /// Fails if a ledger operation failed. The status reports the configuration in force then.
     pub(super) async fn reload(&mut self, reason: &'static str) -> Result<ReloadResult, Failure> {
-        let (reloaded, failure) = match self.files.read().await {
-            Ok(Ok(checked)) => self.apply_checked(checked).await,
+        let (result, failure) = match self.files.read().await {
+            Ok(Ok(loaded)) => self.apply_loaded(loaded).await,
             Ok(Err(faults)) => {
                 let Settings { files, server, .. } = &self.settings;
-                let own = files.iter().chain([&server.token_file]).cloned();
-                self.files.set_files(faults.files().iter().cloned().chain(own));
+                let own_files = files.iter().chain([&server.token_file]).cloned();
+                self.files.set_files(faults.files().iter().cloned().chain(own_files));
                 (self.publisher.rejected_report(report::errors(&faults)), None)
             }
             Err(error) => {
@@ -30,23 +30,23 @@ impl Reloader {
                 (self.publisher.rejected_report(vec![read_error()]), None)
             }
         };
-        report::log_result(&reloaded, reason);
-        self.publisher.publish_result(&reloaded, self.watch_state(), self.switches.overridden());
-        failure.map_or(Ok(reloaded), Err)
+        report::log_result(&result, reason);
+        self.publisher.publish_result(&result, self.watch_state(), self.switches.overridden());
+        failure.map_or(Ok(result), Err)
     }
 
     /// Returns the result of the reload, and the failure of the ledger if there was one.
-    async fn apply_checked(&mut self, checked: LoadedConfig) -> (ReloadResult, Option<Failure>) {
-        let LoadedConfig { settings, warnings } = checked;
+    async fn apply_loaded(&mut self, loaded: LoadedConfig) -> (ReloadResult, Option<Failure>) {
+        let LoadedConfig { settings, warnings } = loaded;
         let token_file = self.startup_settings.server.token_file.clone();
         self.files.set_files(settings.files.iter().cloned().chain([token_file]));
         let warnings = warnings.iter().map(report::configuration_error).collect();
         match self.apply(settings).await {
-            Ok((reloaded, failure)) => (ReloadResult { warnings, ..reloaded }, failure),
+            Ok((reload_result, failure)) => (ReloadResult { warnings, ..reload_result }, failure),
             Err(error) => {
                 let failure = report::ledger_failure(&error);
-                let refused = self.publisher.rejected_report(vec![report::rejection(&error)]);
-                (ReloadResult { warnings, ..refused }, failure)
+                let rejected = self.publisher.rejected_report(vec![report::rejection(&error)]);
+                (ReloadResult { warnings, ..rejected }, failure)
             }
         }
     }
@@ -69,8 +69,8 @@ impl Reloader {
         let secrets = settings.secrecy.secrets.iter().cloned();
         self.redaction.extend(secrets, &settings.secrecy.redaction).await;
         let credentials = self.tokens.seed(&settings, &specs, &mut self.redaction).await?;
-        let mut applied = difference(&self.settings, &settings, agents.changes.clone());
-        if credentials.own != self.tokens.operator() {
+        let mut applied = applied_changes(&self.settings, &settings, agents.changes.clone());
+        if credentials.operator_token != self.tokens.operator_token() {
             applied.tokens.changed.push(OPERATOR.to_owned());
         }
         if self.settings.callers.lockout != settings.callers.lockout {
@@ -84,13 +84,14 @@ impl Reloader {
         self.protect_files();
         self.breakers.reset_rejected(); // The operator who requested the reload may have repaired a credential.
         let scheduling = (before.scheduling, &mut self.settings.scheduling);
-        let unwritten = reschedule(self.http_state.api(), scheduling, &mut applied).await.err();
-        if unwritten.is_some() {
+        let schedule_failure =
+            reschedule(self.http_state.api(), scheduling, &mut applied).await.err();
+        if schedule_failure.is_some() {
             pending.push("schedules".to_owned());
         }
-        let reloaded = self.publisher.applied_report(applied, pending);
+        let reload_result = self.publisher.applied_report(applied, pending);
         self.publish();
-        Ok((reloaded, unwritten))
+        Ok((reload_result, schedule_failure))
     }
 }
 
@@ -103,7 +104,7 @@ fn restore_startup_settings(startup_settings: &Settings, settings: &mut Settings
 }
 
 /// Returns the differences that a reload applies.
-fn difference(before: &Settings, after: &Settings, agents: Changes) -> AppliedChanges {
+fn applied_changes(before: &Settings, after: &Settings, agents: Changes) -> AppliedChanges {
     let (old, new) = (&before.callers.tokens, &after.callers.tokens);
     AppliedChanges {
         agents,

@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::app::file_trust::{ChangedFile, FileModes, ModeWatcher, obstacle, own_files};
+use crate::app::file_trust::{
+    ChangedFile, ModeWatcher, RecordedRights, automatic_reload_obstacle, own_files,
+};
 use crate::config::Settings;
 
 /// Protection of the service's files.
@@ -11,13 +13,13 @@ pub(super) struct FileProtection {
     /// File of the configuration; `None` for the shipped one.
     file: Option<PathBuf>,
     /// Modes of the service's files, which an agent of the same user may widen.
-    modes: FileModes,
+    recorded_rights: RecordedRights,
     /// True if an operator accepted the present modes, which the next configuration in force records.
-    are_accepted: bool,
+    are_modes_accepted: bool,
     /// Detector of modes that changed only for a moment.
     mode_watcher: ModeWatcher,
     /// Reason why a file may have been open to other users since an operator last requested a reload.
-    opened: Option<String>,
+    exposure_reason: Option<String>,
     /// Reason why changed files are not applied automatically.
     obstacle: Option<String>,
 }
@@ -25,9 +27,16 @@ pub(super) struct FileProtection {
 impl FileProtection {
     /// Returns the protection of no files, for a configuration in this file.
     pub(super) fn of(file: Option<&Path>) -> Self {
-        let (modes, mode_watcher) = (FileModes::default(), ModeWatcher::default());
+        let (recorded_rights, mode_watcher) = (RecordedRights::default(), ModeWatcher::default());
         let file = file.map(Path::to_owned);
-        Self { file, modes, are_accepted: false, mode_watcher, opened: None, obstacle: None }
+        Self {
+            file,
+            recorded_rights,
+            are_modes_accepted: false,
+            mode_watcher,
+            exposure_reason: None,
+            obstacle: None,
+        }
     }
 
     /// Returns true if changed files are applied automatically.
@@ -41,53 +50,57 @@ impl FileProtection {
     }
 
     /// Accepts the detected changes of modes, because an operator requested a reload.
-    pub(super) fn acknowledge(&mut self) {
-        _ = self.mode_watcher.changed_path();
-        self.opened = None;
-        self.are_accepted = true;
+    pub(super) fn accept_mode_changes(&mut self) {
+        _ = self.mode_watcher.take_changed_path();
+        self.exposure_reason = None;
+        self.are_modes_accepted = true;
     }
 
     /// Records the files of the configuration in force that need protection.
     pub(super) fn protect(&mut self, settings: &Settings) {
         let server = &settings.server;
-        let inside = server.tls.iter().map(|pair| &*pair.key).chain([&*server.token_file]);
-        let read = settings.service_files.trusted().chain(inside);
-        if std::mem::take(&mut self.are_accepted) {
-            self.modes = FileModes::default();
+        let secret_files =
+            server.tls.iter().map(|pair| &*pair.key_file).chain([&*server.token_file]);
+        let read_files = settings.service_files.trusted().chain(secret_files);
+        if std::mem::take(&mut self.are_modes_accepted) {
+            self.recorded_rights = RecordedRights::default();
         }
-        self.modes = FileModes::of(read, &own_files(server), &self.modes);
+        self.recorded_rights =
+            RecordedRights::of(read_files, &own_files(server), &self.recorded_rights);
         let mode_watcher = ModeWatcher::of(settings, self.file.as_deref());
         self.check_mode_changes(settings); // Until the new watches exist, the old ones count.
         self.mode_watcher = mode_watcher;
-        self.check_obstacles(settings);
+        self.update_obstacle(settings);
     }
 
     /// Determines whether changed files may be applied automatically, and logs when that ends.
-    pub(super) fn check_obstacles(&mut self, settings: &Settings) {
-        let found = obstacle(settings, self.file.as_deref());
-        let found = found.or_else(|| self.opened.clone());
-        let has_file = self.file.is_some() && settings.server.configuration.watch;
-        if let Some(reason) = found.as_ref().filter(|_| has_file && self.obstacle != found) {
+    pub(super) fn update_obstacle(&mut self, settings: &Settings) {
+        let obstacle = automatic_reload_obstacle(settings, self.file.as_deref());
+        let obstacle = obstacle.or_else(|| self.exposure_reason.clone());
+        let is_watch_requested = self.file.is_some() && settings.server.configuration.watch;
+        if let Some(reason) =
+            obstacle.as_ref().filter(|_| is_watch_requested && self.obstacle != obstacle)
+        {
             tracing::warn!(reason, "changed files are applied only by `algonius reload`");
         }
-        self.obstacle = found;
+        self.obstacle = obstacle;
     }
 
     /// Restores the rights of the service's files that were changed while the service runs. Other users may have used
     /// the access that they received, so nothing is applied automatically until an operator requests it.
     pub(super) fn restore_modes(&mut self, settings: &Settings) {
-        self.are_accepted = false; // The reload that the operator requested was refused.
+        self.are_modes_accepted = false; // The reload that the operator requested was refused.
         self.check_mode_changes(settings);
-        let changed = self.modes.restore();
-        self.modes.record(&own_files(&settings.server));
-        for ChangedFile { path, was_open, done } in changed {
+        let changed = self.recorded_rights.restore();
+        self.recorded_rights.record(&own_files(&settings.server));
+        for ChangedFile { path, was_open, restore_result } in changed {
             let name = path.file_name().unwrap_or(path.as_os_str()).display();
             if was_open {
                 let reason = format!("`{name}` was opened to other users while the service ran");
-                self.opened = Some(reason);
+                self.exposure_reason = Some(reason);
             }
             let path = path.display();
-            match (was_open, done) {
+            match (was_open, restore_result) {
                 (true, Ok(())) => {
                     tracing::error!(%path, "a file was opened to other users; its mode and owner are restored");
                 }
@@ -107,14 +120,14 @@ impl FileProtection {
     /// Stops applying changes automatically after the mode or the owner of a file of the configuration changed. Another
     /// user may have opened the file, and can write it until an operator has checked it.
     fn check_mode_changes(&mut self, settings: &Settings) {
-        let Some(path) = self.mode_watcher.changed_path() else { return };
-        if self.opened.is_some() {
+        let Some(path) = self.mode_watcher.take_changed_path() else { return };
+        if self.exposure_reason.is_some() {
             return;
         }
         let name = path.file_name().unwrap_or(path.as_os_str()).display();
-        self.opened =
+        self.exposure_reason =
             Some(format!("the mode or the owner of `{name}` changed while the service ran"));
         tracing::warn!(path = %path.display(), "the mode or the owner of a file changed");
-        self.check_obstacles(settings);
+        self.update_obstacle(settings);
     }
 }

@@ -19,10 +19,10 @@ pub(super) fn changes<'i, T: 'i>(
     let names = |items: &[&T]| items.iter().map(|it| name(it)).collect::<BTreeSet<_>>();
     let (names_before, names_after) = (names(&before), names(&after));
     let is_changed = |item_name: &&String| {
-        let of = |items: &[&'i T]| -> Vec<&'i T> {
+        let items_named = |items: &[&'i T]| -> Vec<&'i T> {
             items.iter().copied().filter(|it| name(it) == **item_name).collect()
         };
-        let (items_before, items_after) = (of(&before), of(&after));
+        let (items_before, items_after) = (items_named(&before), items_named(&after));
         items_before.len() != items_after.len()
             || !items_before.iter().zip(items_after).all(|(one, other)| is_same(one, other))
     };
@@ -36,10 +36,10 @@ pub(super) fn changes<'i, T: 'i>(
 /// Returns the changed keys that are applied at run time.
 pub(super) fn live_keys(before: &Settings, after: &Settings) -> Vec<String> {
     let (old, new) = (&before.server, &after.server);
-    let (old_entry, new_entry) = (&old.entry, &new.entry);
+    let (old_entry, new_entry) = (&old.request_access, &new.request_access);
     let keys = [
         ("server.public_url", old.public.url != new.public.url),
-        ("server.public_card", old.public.card != new.public.card),
+        ("server.public_card", old.public.is_card_public != new.public.is_card_public),
         ("server.default_agent", before.default_agent != after.default_agent),
         ("server.max_body_bytes", old.requests.max_body_bytes != new.requests.max_body_bytes),
         ("server.body_timeout", old.requests.body_timeout != new.requests.body_timeout),
@@ -55,14 +55,14 @@ pub(super) fn live_keys(before: &Settings, after: &Settings) -> Vec<String> {
         ("redaction", before.secrecy.redaction != after.secrecy.redaction),
         ("metrics", before.observability.metrics != after.observability.metrics),
         ("scheduler.timezone", before.scheduling.timezone != after.scheduling.timezone),
-        ("scheduler.seconds", before.scheduling.seconds != after.scheduling.seconds),
+        ("scheduler.seconds", before.scheduling.allows_seconds != after.scheduling.allows_seconds),
     ];
     differing_keys(&keys)
 }
 
 /// Returns the changed keys that need a restart of the service.
-pub(super) fn restart_keys(startup_settings: &Settings, now: &Settings) -> Vec<String> {
-    let (old, new) = (&startup_settings.server, &now.server);
+pub(super) fn restart_keys(startup_settings: &Settings, current: &Settings) -> Vec<String> {
+    let (old, new) = (&startup_settings.server, &current.server);
     let keys = [
         ("server.listen", old.listen != new.listen),
         ("server.tls", old.tls != new.tls),
@@ -76,14 +76,17 @@ pub(super) fn restart_keys(startup_settings: &Settings, now: &Settings) -> Vec<S
         ("server.reattach_grace", old.programs.reattach_grace != new.programs.reattach_grace),
         ("server.output_memory", old.programs.output_memory != new.programs.output_memory),
         ("server.durability", old.durability != new.durability),
-        ("log.format", startup_settings.observability.log.format != now.observability.log.format),
-        ("pressure", startup_settings.pressure != now.pressure),
-        ("push", startup_settings.push != now.push),
-        ("alerts", startup_settings.observability.alerts != now.observability.alerts),
-        ("telemetry", startup_settings.observability.telemetry != now.observability.telemetry),
-        ("retention", startup_settings.retention != now.retention),
-        ("inputs", startup_settings.secrecy.inputs != now.secrecy.inputs),
-        ("scheduler.history", startup_settings.scheduling.history != now.scheduling.history),
+        (
+            "log.format",
+            startup_settings.observability.log.format != current.observability.log.format,
+        ),
+        ("pressure", startup_settings.pressure != current.pressure),
+        ("push", startup_settings.push != current.push),
+        ("alerts", startup_settings.observability.alerts != current.observability.alerts),
+        ("telemetry", startup_settings.observability.telemetry != current.observability.telemetry),
+        ("retention", startup_settings.retention != current.retention),
+        ("inputs", startup_settings.secrecy.inputs != current.secrecy.inputs),
+        ("scheduler.history", startup_settings.scheduling.history != current.scheduling.history),
     ];
     differing_keys(&keys)
 }
@@ -97,7 +100,7 @@ const _: fn(ServerSettings) = |server| {
     let ServerSettings {
         listen: _,
         tls: _,
-        public: PublicSettings { url: _, card: _ },
+        public: PublicSettings { url: _, is_card_public: _ },
         data_dir: _,
         runtime_dir: _,
         token_file: _,
@@ -113,7 +116,7 @@ const _: fn(ServerSettings) = |server| {
         programs: ProgramSettings { reattach_grace: _, output_memory: _, agent_users: _ },
         durability: _,
         configuration: ConfigFileSettings { watch: _, presets: _ },
-        entry: _,
+        request_access: _,
     } = server;
 };
 

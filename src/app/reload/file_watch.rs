@@ -53,24 +53,25 @@ impl ConfigFiles {
     }
 
     /// Returns true if a file has changed since it was read, and is not being written.
-    pub(super) async fn have_changed(&mut self) -> bool {
-        self.watcher.has_changed().await
+    pub(super) async fn poll_for_change(&mut self) -> bool {
+        self.watcher.poll_for_change().await
     }
 }
 
 /// Configuration files, with their states at the time of the last reading.
 #[derive(Debug, Clone, Default)]
 struct FileWatcher {
-    config: Option<PathBuf>,
-    read: Vec<(PathBuf, FileState)>,
+    config_file: Option<PathBuf>,
+    read_states: Vec<(PathBuf, FileState)>,
     /// States at the time of the latest poll.
-    polled: Vec<(PathBuf, FileState)>,
+    polled_states: Vec<(PathBuf, FileState)>,
 }
 
 impl FileWatcher {
     /// Returns a watcher of the files of settings from this source.
     fn of(source: &ConfigSource, settings: &Settings) -> Self {
-        let mut watcher = Self { config: source.file().map(Path::to_owned), ..Self::default() };
+        let mut watcher =
+            Self { config_file: source.file().map(Path::to_owned), ..Self::default() };
         watcher.reset_states(Vec::new());
         watcher.set_files(settings.files.iter().chain([&settings.server.token_file]).cloned());
         watcher
@@ -78,40 +79,42 @@ impl FileWatcher {
 
     /// Records the present states of the files before they are read.
     fn record_states(&mut self) {
-        let files = self.read.drain(..).map(|(file, _)| file).collect();
+        let files = self.read_states.drain(..).map(|(file, _)| file).collect();
         self.reset_states(files);
     }
 
     fn reset_states(&mut self, files: Vec<PathBuf>) {
-        let config = self.config.iter().filter(|config| !files.contains(config)).cloned();
-        self.read = file_states(config.chain(files.iter().cloned()).collect());
-        self.polled.clone_from(&self.read);
+        let config_file =
+            self.config_file.iter().filter(|config_file| !files.contains(config_file)).cloned();
+        self.read_states = file_states(config_file.chain(files.iter().cloned()).collect());
+        self.polled_states.clone_from(&self.read_states);
     }
 
     /// Sets the files that the configuration names. A file that was known keeps its earlier state.
     fn set_files(&mut self, files: impl IntoIterator<Item = PathBuf>) {
-        if self.config.is_none() {
+        if self.config_file.is_none() {
             return; // A source without a file is never read again.
         }
-        let before = std::mem::take(&mut self.read);
-        let all: Vec<_> = self.config.iter().cloned().chain(files).collect();
-        for (file, now) in file_states(all) {
-            let then = before.iter().find(|(known, _)| *known == file).map(|(_, then)| *then);
-            if !self.read.iter().any(|(known, _)| *known == file) {
-                self.read.push((file, then.unwrap_or(now)));
+        let before = std::mem::take(&mut self.read_states);
+        let all: Vec<_> = self.config_file.iter().cloned().chain(files).collect();
+        for (file, current) in file_states(all) {
+            let earlier =
+                before.iter().find(|(known, _)| *known == file).map(|(_, earlier)| *earlier);
+            if !self.read_states.iter().any(|(known, _)| *known == file) {
+                self.read_states.push((file, earlier.unwrap_or(current)));
             }
         }
-        self.polled.clone_from(&self.read);
+        self.polled_states.clone_from(&self.read_states);
     }
 
     /// Polls the files. Returns true if a file differs from its last reading, and has not changed since the previous
     /// poll: a slow write of one or several files gets that time.
-    async fn has_changed(&mut self) -> bool {
-        let files: Vec<_> = self.read.iter().map(|(file, _)| file.clone()).collect();
-        let Ok(now) = spawn_blocking(move || file_states(files)).await else { return false };
-        let is_stable = now == self.polled;
-        self.polled = now;
-        is_stable && self.polled != self.read
+    async fn poll_for_change(&mut self) -> bool {
+        let files: Vec<_> = self.read_states.iter().map(|(file, _)| file.clone()).collect();
+        let Ok(current) = spawn_blocking(move || file_states(files)).await else { return false };
+        let is_stable = current == self.polled_states;
+        self.polled_states = current;
+        is_stable && self.polled_states != self.read_states
     }
 }
 
@@ -124,8 +127,8 @@ fn file_states(files: Vec<PathBuf>) -> Vec<(PathBuf, FileState)> {
 }
 
 fn file_state(file: &Path) -> FileState {
-    let data = fs::metadata(file).ok()?;
-    Some((data.dev(), data.ino(), data.size(), data.ctime(), data.ctime_nsec()))
+    let metadata = fs::metadata(file).ok()?;
+    Some((metadata.dev(), metadata.ino(), metadata.size(), metadata.ctime(), metadata.ctime_nsec()))
 }
 
 #[cfg(test)]
@@ -137,21 +140,22 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (config, secret) = (folder.path().join("config"), folder.path().join("secret"));
         fs::write(&config, "one").expect("a file");
-        let mut watcher = FileWatcher { config: Some(config.clone()), ..FileWatcher::default() };
+        let mut watcher =
+            FileWatcher { config_file: Some(config.clone()), ..FileWatcher::default() };
         watcher.reset_states(Vec::new());
         watcher.set_files([secret.clone()]);
-        assert!(!watcher.has_changed().await && !watcher.has_changed().await);
+        assert!(!watcher.poll_for_change().await && !watcher.poll_for_change().await);
         fs::write(&secret, "two").expect("a file");
-        assert!(!watcher.has_changed().await, "seen while it is written");
-        assert!(watcher.has_changed().await);
+        assert!(!watcher.poll_for_change().await, "seen while it is written");
+        assert!(watcher.poll_for_change().await);
         watcher.record_states();
-        assert!(!watcher.has_changed().await && !watcher.has_changed().await);
+        assert!(!watcher.poll_for_change().await && !watcher.poll_for_change().await);
         let replacement = folder.path().join("beside");
         fs::write(&replacement, "one").expect("a file");
         fs::rename(&replacement, &config).expect("another file");
-        assert!(!watcher.has_changed().await);
+        assert!(!watcher.poll_for_change().await);
         fs::write(&secret, "three").expect("a file");
-        assert!(!watcher.has_changed().await, "seen while another is written");
-        assert!(watcher.has_changed().await);
+        assert!(!watcher.poll_for_change().await, "seen while another is written");
+        assert!(watcher.poll_for_change().await);
     }
 }

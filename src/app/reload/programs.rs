@@ -31,16 +31,12 @@ impl Reloader {
         let enabled = self.settings.agents.iter().filter(|agent| agent.spec.enabled);
         let checked_programs: Vec<_> = enabled.filter_map(CheckedProgram::of).collect();
         // A file system that hangs must not delay the tasks of this thread.
-        let Ok(moves) = spawn_blocking(move || find_moved(checked_programs)).await else { return };
-        if moves.is_empty() {
+        let Ok(moved) = spawn_blocking(move || find_moved(checked_programs)).await else { return };
+        if moved.is_empty() {
             return;
         }
         let mut settings = self.settings.clone();
-        for agent in &mut settings.agents {
-            if let Some(found) = moves.get(&agent.spec.id) {
-                set_program(agent, found.clone());
-            }
-        }
+        set_programs(&mut settings.agents, &moved);
         match self.agents.prepare(&self.settings, &mut settings) {
             Ok(agents) => {
                 (self.settings, self.program_error) = (settings, None);
@@ -66,7 +62,7 @@ impl CheckedProgram {
             agent: agent.spec.id.clone(),
             program: Arc::clone(program),
             search: Arc::clone(search),
-            is_missing: agent.spec.program()?.missing.is_some(),
+            is_missing: agent.spec.program()?.missing_program.is_some(),
         })
     }
 }
@@ -74,7 +70,7 @@ impl CheckedProgram {
 /// Checks the files. A program keeps its path while the file exists, also when a program of the same name is
 /// installed in a folder that is searched earlier.
 fn find_moved(checked_programs: Vec<CheckedProgram>) -> MovedPrograms {
-    let existing: BTreeSet<&Path> = checked_programs
+    let existing_files: BTreeSet<&Path> = checked_programs
         .iter()
         .filter(|checked_program| !checked_program.is_missing)
         .map(|checked_program| checked_program.program.command.as_path())
@@ -83,7 +79,8 @@ fn find_moved(checked_programs: Vec<CheckedProgram>) -> MovedPrograms {
         .filter(|file| is_executable(file))
         .collect();
     let exists = |checked_program: &CheckedProgram| {
-        !checked_program.is_missing && existing.contains(checked_program.program.command.as_path())
+        !checked_program.is_missing
+            && existing_files.contains(checked_program.program.command.as_path())
     };
     let absent = checked_programs.iter().filter(|checked_program| !exists(checked_program));
     let searched = absent.map(|checked_program| (checked_program, checked_program.search.find()));
@@ -92,17 +89,28 @@ fn find_moved(checked_programs: Vec<CheckedProgram>) -> MovedPrograms {
     moved.map(|(checked_program, found)| (checked_program.agent.clone(), found)).collect()
 }
 
+/// Sets the programs of the agents whose program has moved.
+fn set_programs(agents: &mut [Agent], moved_programs: &MovedPrograms) {
+    for agent in agents {
+        if let Some(new_file) = moved_programs.get(&agent.spec.id) {
+            set_program(agent, new_file.clone());
+        }
+    }
+}
+
 /// Sets the program of an agent, or removes it.
-fn set_program(agent: &mut Agent, found: Option<PathBuf>) {
-    let AgentWorker::Program { program: settings, search } = &mut agent.worker else { return };
-    let (id, program) = (agent.spec.id.clone(), search.name());
-    let Some(program_spec) = Arc::make_mut(&mut agent.spec).program_mut() else { return };
-    if let Some(file) = found {
-        tracing::info!(agent = %id, program, "program found: agent is available");
-        program_spec.missing = None;
-        Arc::make_mut(settings).command = file;
+fn set_program(agent: &mut Agent, new_file: Option<PathBuf>) {
+    let AgentWorker::Program { program: program_settings, search } = &mut agent.worker else {
+        return;
+    };
+    let (id, program_name) = (agent.spec.id.clone(), search.name());
+    let Some(program_facts) = Arc::make_mut(&mut agent.spec).program_mut() else { return };
+    if let Some(file) = new_file {
+        tracing::info!(agent = %id, program = program_name, "program found: agent is available");
+        program_facts.missing_program = None;
+        Arc::make_mut(program_settings).command = file;
     } else {
-        tracing::warn!(agent = %id, program, "program not found: agent is unavailable");
-        program_spec.missing = Some(program);
+        tracing::warn!(agent = %id, program = program_name, "program not found: agent is unavailable");
+        program_facts.missing_program = Some(program_name);
     }
 }

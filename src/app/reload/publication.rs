@@ -13,9 +13,9 @@ use crate::wire::admin::{AppliedChanges, ConfigurationError, ConfigurationStatus
 pub(super) struct StatusPublisher {
     clock: Arc<dyn Clock>,
     /// Time at which the present configuration came into force.
-    since: DateTime<Utc>,
+    in_force_since: DateTime<Utc>,
     status: watch::Sender<ConfigurationStatus>,
-    levels: watch::Sender<Level>,
+    log_level: watch::Sender<Level>,
 }
 
 /// Automatic application of changed files: active, or the reason why not.
@@ -29,24 +29,24 @@ impl StatusPublisher {
     pub(super) fn new(
         clock: Arc<dyn Clock>,
         status: watch::Sender<ConfigurationStatus>,
-        levels: watch::Sender<Level>,
+        log_level: watch::Sender<Level>,
     ) -> Self {
-        Self { since: clock.now(), clock, status, levels }
+        Self { in_force_since: clock.now(), clock, status, log_level }
     }
 
     /// Returns the time at which the present configuration came into force.
-    pub(super) const fn since(&self) -> DateTime<Utc> {
-        self.since
+    pub(super) const fn in_force_since(&self) -> DateTime<Utc> {
+        self.in_force_since
     }
 
     /// Publishes the configuration of the start.
-    pub(super) fn start(&self, watch: WatchState, switched: Vec<String>) {
+    pub(super) fn publish_start(&self, watch_state: WatchState, switched: Vec<String>) {
         self.status.send_replace(ConfigurationStatus {
             generation: 1,
-            since: self.since,
-            read_at: self.since,
-            watched: watch.is_watching,
-            unwatched_reason: watch.obstacle,
+            since: self.in_force_since,
+            read_at: self.in_force_since,
+            watched: watch_state.is_watching,
+            unwatched_reason: watch_state.obstacle,
             switched,
             ..ConfigurationStatus::default()
         });
@@ -55,29 +55,29 @@ impl StatusPublisher {
     /// Publishes the result of a reload.
     pub(super) fn publish_result(
         &self,
-        reloaded: &ReloadResult,
-        watch: WatchState,
+        reload_result: &ReloadResult,
+        watch_state: WatchState,
         switched: Vec<String>,
     ) {
         self.status.send_replace(ConfigurationStatus {
-            generation: reloaded.generation,
-            since: self.since,
+            generation: reload_result.generation,
+            since: self.in_force_since,
             read_at: self.clock.now(),
-            watched: watch.is_watching,
-            unwatched_reason: watch.obstacle,
-            pending: reloaded.pending.clone(),
-            rejected: reloaded.rejected.clone(),
+            watched: watch_state.is_watching,
+            unwatched_reason: watch_state.obstacle,
+            pending: reload_result.pending.clone(),
+            rejected: reload_result.rejected.clone(),
             switched,
         });
     }
 
     /// Publishes whether changed files are applied automatically.
-    pub(super) fn watch_state(&self, watch: WatchState) {
-        let WatchState { is_watching, obstacle } = watch;
+    pub(super) fn publish_watch_state(&self, watch_state: WatchState) {
+        let WatchState { is_watching, obstacle } = watch_state;
         self.status.send_if_modified(|status| {
-            let is_new = status.watched != is_watching || status.unwatched_reason != obstacle;
+            let has_changed = status.watched != is_watching || status.unwatched_reason != obstacle;
             (status.watched, status.unwatched_reason) = (is_watching, obstacle);
-            is_new
+            has_changed
         });
     }
 
@@ -88,7 +88,7 @@ impl StatusPublisher {
 
     /// Publishes a log level.
     pub(super) fn set_level(&self, level: Level) {
-        self.levels.send_if_modified(|known| std::mem::replace(known, level) != level);
+        self.log_level.send_if_modified(|current| std::mem::replace(current, level) != level);
     }
 
     /// Returns the report about applied changes, which begin a new generation unless there are none.
@@ -97,11 +97,11 @@ impl StatusPublisher {
         applied: AppliedChanges,
         pending: Vec<String>,
     ) -> ReloadResult {
-        let is_new = !applied.is_empty();
-        if is_new {
-            self.since = self.clock.now();
+        let has_changes = !applied.is_empty();
+        if has_changes {
+            self.in_force_since = self.clock.now();
         }
-        let generation = self.status.borrow().generation + u64::from(is_new);
+        let generation = self.status.borrow().generation + u64::from(has_changes);
         let (rejected, warnings) = (Vec::new(), Vec::new());
         ReloadResult { generation, applied, pending, rejected, warnings }
     }

@@ -37,9 +37,9 @@ impl RedactionState {
         secrets: impl IntoIterator<Item = String>,
         redaction: &Redaction,
     ) {
-        let known = self.secrets.len();
+        let known_count = self.secrets.len();
         self.secrets.extend(secrets);
-        if self.secrets.len() == known && self.redaction == *redaction {
+        if self.secrets.len() == known_count && self.redaction == *redaction {
             return; // Building a redactor is expensive.
         }
         self.redaction = redaction.clone();
@@ -59,5 +59,5 @@ impl RedactionState {
 }
 
 fn build_redactor(secrets: &BTreeSet<String>, redaction: &Redaction) -> Redactor {
-    Redactor::new(secrets.iter().cloned()).with(redaction.clone())
+    Redactor::new(secrets.iter().cloned()).with_configuration(redaction.clone())
 }

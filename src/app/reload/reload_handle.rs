@@ -32,7 +32,7 @@ pub(super) enum ReloadRequest {
 pub(crate) struct ReloadHandle {
     requests: mpsc::Sender<ReloadRequest>,
     status: watch::Receiver<ConfigurationStatus>,
-    levels: watch::Receiver<Level>,
+    log_level: watch::Receiver<Level>,
     store: Arc<Store>,
     /// File of the configuration; `None` for the shipped one.
     file: Option<Arc<PathBuf>>,
@@ -42,7 +42,7 @@ pub(crate) struct ReloadHandle {
 pub(crate) struct ReloadState {
     pub(super) requests: mpsc::Receiver<ReloadRequest>,
     pub(super) status: watch::Sender<ConfigurationStatus>,
-    pub(super) levels: watch::Sender<Level>,
+    pub(super) log_level: watch::Sender<Level>,
 }
 
 /// Creates a handle for the configuration in `file`, and the state that receives its requests. `level` is the initial
@@ -54,17 +54,17 @@ pub(crate) fn channel(
 ) -> (ReloadHandle, ReloadState) {
     let (sender, requests) = mpsc::channel(QUEUE_CAPACITY);
     let (status, status_receiver) = watch::channel(ConfigurationStatus::default());
-    let (levels, level_receiver) = watch::channel(level);
+    let (log_level, log_level_receiver) = watch::channel(level);
     let store = Arc::clone(store);
     let file = file.map(|file| Arc::new(file.to_owned()));
     let reload_handle = ReloadHandle {
         requests: sender,
         status: status_receiver,
-        levels: level_receiver,
+        log_level: log_level_receiver,
         store,
         file,
     };
-    (reload_handle, ReloadState { requests, status, levels })
+    (reload_handle, ReloadState { requests, status, log_level })
 }
 
 impl ReloadHandle {
@@ -77,18 +77,18 @@ impl ReloadHandle {
     }
 
     /// Returns the log level in force.
-    pub(crate) fn levels(&self) -> watch::Receiver<Level> {
-        self.levels.clone()
+    pub(crate) fn log_level(&self) -> watch::Receiver<Level> {
+        self.log_level.clone()
     }
 
     async fn request<T>(
         &self,
-        build: impl FnOnce(oneshot::Sender<T>) -> ReloadRequest,
+        build_request: impl FnOnce(oneshot::Sender<T>) -> ReloadRequest,
     ) -> Result<T, Failure> {
-        let (reply, answer) = oneshot::channel();
-        let stopping = || Failure::new(Code::Draining, "the service is stopping");
-        self.requests.send(build(reply)).await.map_err(|_closed| stopping())?;
-        answer.await.map_err(|_dropped| stopping())
+        let (reply, response) = oneshot::channel();
+        let stopping_failure = || Failure::new(Code::Draining, "the service is stopping");
+        self.requests.send(build_request(reply)).await.map_err(|_closed| stopping_failure())?;
+        response.await.map_err(|_dropped| stopping_failure())
     }
 }
 
@@ -102,7 +102,7 @@ impl Admin for ReloadHandle {
         self.status.borrow().clone()
     }
 
-    fn reads(&self, file: Option<&Path>) -> bool {
+    fn reads_config_file(&self, file: Option<&Path>) -> bool {
         let real = |file: &Path| fs::canonicalize(file).ok();
         match (file, self.file.as_deref()) {
             (None, None) => true,
@@ -113,17 +113,17 @@ impl Admin for ReloadHandle {
         }
     }
 
-    async fn switch(&self, agent: AgentId, on: bool) -> Result<SwitchResult, Failure> {
-        self.request(|reply| ReloadRequest::SwitchAgent(agent, on, reply)).await?
+    async fn switch(&self, agent: AgentId, enabled: bool) -> Result<SwitchResult, Failure> {
+        self.request(|reply| ReloadRequest::SwitchAgent(agent, enabled, reply)).await?
     }
 
     async fn tokens(&self) -> Result<Vec<ListedToken>, Failure> {
-        let known = self
+        let stored_tokens = self
             .store
             .list_tokens()
             .await
             .map_err(|error| super::tokens::ledger_failure(&error))?;
-        Ok(super::tokens::listed_tokens(known))
+        Ok(super::tokens::listed_tokens(stored_tokens))
     }
 
     async fn create_token(&self, spec: TokenSpec) -> Result<CreatedToken, Failure> {

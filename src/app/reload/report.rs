@@ -24,7 +24,7 @@ pub(super) fn configuration_error(fault: &ConfigFault) -> ConfigurationError {
         file,
         line: nonzero(fault.line),
         column: nonzero(fault.column),
-        key: Some(fault.path.clone()).filter(|key| !key.is_empty()),
+        key: Some(fault.key_path.clone()).filter(|key| !key.is_empty()),
         message: fault.message.clone(),
         hint: fault.hint.clone(),
     }
@@ -33,10 +33,10 @@ pub(super) fn configuration_error(fault: &ConfigFault) -> ConfigurationError {
 /// Returns the reason why a valid configuration was not applied.
 pub(super) fn rejection(error: &StartError) -> ConfigurationError {
     let key = match error {
-        StartError::Open { agent }
+        StartError::AnonymousAccess { agent }
         | StartError::Sandbox { agent, .. }
         | StartError::Home { agent, .. }
-        | StartError::Group { agent, .. } => Some(format!("agents.{agent}")),
+        | StartError::ControlGroup { agent, .. } => Some(format!("agents.{agent}")),
         StartError::Token { .. } | StartError::ShortToken => Some("server.token_file".to_owned()),
         _ => None,
     };
@@ -57,28 +57,31 @@ pub(super) fn rejection(error: &StartError) -> ConfigurationError {
 
 /// Returns the failure if the ledger is at fault, and not the configuration.
 pub(super) fn ledger_failure(error: &StartError) -> Option<Failure> {
-    let is_ledger = matches!(error, StartError::Ledger(_) | StartError::Store(_));
+    let is_ledger_failure = matches!(error, StartError::Ledger(_) | StartError::Store(_));
     let message = "the ledger could not be reached; the configuration before stays in force";
-    is_ledger.then(|| Failure::new(Code::LedgerUnavailable, message))
+    is_ledger_failure.then(|| Failure::new(Code::LedgerUnavailable, message))
 }
 
 /// Logs the result of a reload.
-pub(super) fn log_result(reloaded: &ReloadResult, reason: &str) {
-    let ReloadResult { generation, applied, pending, rejected, warnings } = reloaded;
+pub(super) fn log_result(reload_result: &ReloadResult, reason: &str) {
+    let ReloadResult { generation, applied, pending, rejected, warnings } = reload_result;
     for warning in warnings {
         tracing::warn!(%warning, "configuration");
     }
-    for wrong in rejected {
-        tracing::error!(reason, %wrong, "configuration rejected: the one before stays in force");
+    for error in rejected {
+        tracing::error!(reason, wrong = %error, "configuration rejected: the one before stays in force");
     }
     if rejected.is_empty() {
         let Changes { added, changed, removed } = &applied.agents;
         let tokens = &applied.tokens;
         let tokens: Vec<_> =
             [&tokens.added, &tokens.changed, &tokens.removed].into_iter().flatten().collect();
-        let it = &applied.schedules;
+        let schedule_changes = &applied.schedules;
         let schedules: Vec<_> =
-            [&it.added, &it.changed, &it.removed].into_iter().flatten().collect();
+            [&schedule_changes.added, &schedule_changes.changed, &schedule_changes.removed]
+                .into_iter()
+                .flatten()
+                .collect();
         let settings = &applied.settings;
         tracing::info!(
             generation,

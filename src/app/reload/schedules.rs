@@ -9,7 +9,7 @@ use crate::config::{OwnedSchedule, SchedulerSettings};
 use crate::wire::admin::{AppliedChanges, Changes};
 
 /// Returns the schedules of a configuration in the form for the scheduler.
-pub(crate) fn schedules(scheduling: &SchedulerSettings) -> Vec<ConfiguredSchedule> {
+pub(crate) fn configured_schedules(scheduling: &SchedulerSettings) -> Vec<ConfiguredSchedule> {
     let schedules = scheduling.schedules.iter();
     schedules
         .map(|it| ConfiguredSchedule { spec: it.spec.clone(), owner: it.owner.clone() })
@@ -35,11 +35,11 @@ pub(super) async fn reschedule(
     if applied.schedules.is_empty() {
         return Ok(());
     }
-    let done = api.schedules.configure_schedules(schedules(after)).await;
-    if let Err(failure) = &done {
+    let result = api.schedules.configure_schedules(configured_schedules(after)).await;
+    if let Err(failure) = &result {
         tracing::error!(code = %failure.code, "failed to apply schedules; the earlier ones stay in force");
         // The next reload compares with the schedules that are in force, so it finds the difference again.
         (*after, applied.schedules) = (before, Changes::default());
     }
-    done
+    result
 }

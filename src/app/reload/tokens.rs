@@ -17,7 +17,7 @@ use crate::StartError;
 use crate::app::credentials::{ANONYMOUS, Credentials, OPERATOR};
 use crate::app::http_state::AgentSpecs;
 use crate::config::Settings;
-use crate::platform::token;
+use crate::platform::operator_token;
 use crate::serve::auth::authenticator::Authenticator;
 use crate::serve::ops::admin::{ListedToken, TokenSpec};
 use crate::wire::admin::{CreatedToken, TokenEntry};
@@ -45,8 +45,8 @@ impl TokenAdministration {
     }
 
     /// Returns the text of the operator's token in force.
-    pub(super) fn operator(&self) -> &str {
-        &self.credentials.own
+    pub(super) fn operator_token(&self) -> &str {
+        &self.credentials.operator_token
     }
 
     /// Reads the credentials of settings, which [`Self::replace`] puts into force.
@@ -61,7 +61,7 @@ impl TokenAdministration {
     ) -> Result<Credentials, StartError> {
         let ledger: &dyn Ledger = &*self.store;
         let credentials = Credentials::seed(ledger, settings, specs, &*self.clock).await?;
-        redaction.add(credentials.own.clone()).await;
+        redaction.add(credentials.operator_token.clone()).await;
         Ok(credentials)
     }
 
@@ -98,11 +98,11 @@ impl TokenAdministration {
         if is_configured(&spec.name, settings) {
             return Err(token_exists(&spec.name));
         }
-        let text = spawn_blocking(token::random).await.ok().and_then(Result::ok);
+        let text = spawn_blocking(operator_token::random).await.ok().and_then(Result::ok);
         let text = text.ok_or_else(|| Failure::new(Code::Internal, "no token could be made"))?;
         let (now, replaces, name) = (self.clock.now(), spec.replaces, spec.name.clone());
         // Only the hash is stored, so that a copy of the ledger gives no access.
-        let seed = spec.with(Sha256::digest(text.as_bytes()).into());
+        let seed = spec.into_seed(Sha256::digest(text.as_bytes()).into());
         let entry = token_entry(&StoredToken {
             name: seed.name.clone(),
             hash: seed.hash,
@@ -155,8 +155,8 @@ impl TokenAdministration {
 /// # Errors
 /// Fails if the file cannot be written.
 pub(super) async fn replace_token_file(file: PathBuf) -> Result<(), Failure> {
-    let replaced = spawn_blocking(move || token::replace(&file)).await;
-    if replaced.is_ok_and(|replaced| replaced.is_ok()) {
+    let result = spawn_blocking(move || operator_token::replace(&file)).await;
+    if result.is_ok_and(|result| result.is_ok()) {
         return Ok(());
     }
     let message = "the token file could not be written; the token is unchanged";
@@ -169,21 +169,21 @@ fn is_configured(name: &str, settings: &Settings) -> bool {
 }
 
 /// Returns the tokens for display, without anonymous principals.
-pub(super) fn listed_tokens(known: Vec<StoredToken>) -> Vec<ListedToken> {
-    let known = known.into_iter().filter(|token| token.name != ANONYMOUS);
-    known.map(|token| (token_entry(&token), token.scope)).collect()
+pub(super) fn listed_tokens(stored_tokens: Vec<StoredToken>) -> Vec<ListedToken> {
+    let stored_tokens = stored_tokens.into_iter().filter(|token| token.name != ANONYMOUS);
+    stored_tokens.map(|token| (token_entry(&token), token.scope)).collect()
 }
 
-fn token_entry(known: &StoredToken) -> TokenEntry {
-    let words = |rights: &[Right]| rights.iter().map(|it| it.as_str().to_owned()).collect();
-    let agents = known.scope.agents.as_ref();
+fn token_entry(token: &StoredToken) -> TokenEntry {
+    let names = |rights: &[Right]| rights.iter().map(|it| it.as_str().to_owned()).collect();
+    let agents = token.scope.agents.as_ref();
     TokenEntry {
-        name: known.name.clone(),
-        scopes: words(&known.scope.rights),
+        name: token.name.clone(),
+        scopes: names(&token.scope.rights),
         agents: agents.map(|ids| ids.iter().map(ToString::to_string).collect()),
-        expires: known.expires,
-        origin: if known.seeded { "config" } else { "api" }.to_owned(),
-        created: known.created,
+        expires: token.expires,
+        origin: if token.seeded { "config" } else { "api" }.to_owned(),
+        created: token.created,
     }
 }
 

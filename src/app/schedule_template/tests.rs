@@ -7,12 +7,12 @@ use super::*;
 fn rendered(input: &str) -> Result<String, String> {
     let mut spec = cron_schedule("nightly", "0 3 * * *");
     let zone = "Europe/Zurich";
-    spec.timetable =
+    spec.recurrence =
         algonius_actors::model::schedule::recurrence::RecurrenceRule::new("0 3 * * *", zone, false)
             .unwrap();
     spec.params.insert("branch".to_owned(), "main".to_owned());
     let spec = ScheduleSpec { input: input.to_owned(), ..spec };
-    TemplateRenderer.input(&spec, DateTime::from_timestamp(1_767_233_400, 0).unwrap())
+    TemplateRenderer.render(&spec, DateTime::from_timestamp(1_767_233_400, 0).unwrap())
 }
 
 #[test]

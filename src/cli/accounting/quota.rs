@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::cli::args::quota::QuotaCommand;
 use crate::cli::client::ServiceClient;
-use crate::cli::client::query::percent_encode;
+use crate::cli::client::percent_encoding::percent_encode;
 use crate::cli::error::CliError;
 use crate::cli::output::CliOutput;
 use crate::wire::api::quota::AccountList;
@@ -43,14 +43,14 @@ fn row(account: &AccountStatus) -> [String; 5] {
     let agents: Vec<_> = account.agents.iter().map(AgentId::as_str).collect();
     [
         account.account.to_string(),
-        word(account.state).to_owned(),
+        state_text(account.state).to_owned(),
         until.unwrap_or_else(|| "-".to_owned()),
-        account.cause.map_or("-", reason).to_owned(),
+        account.cause.map_or("-", cause_text).to_owned(),
         agents.join(","),
     ]
 }
 
-const fn word(state: AccountState) -> &'static str {
+const fn state_text(state: AccountState) -> &'static str {
     match state {
         AccountState::Available => "available",
         AccountState::Blocked => "blocked",
@@ -59,7 +59,7 @@ const fn word(state: AccountState) -> &'static str {
 }
 
 /// Returns the reason in words.
-const fn reason(cause: AccountCause) -> &'static str {
+const fn cause_text(cause: AccountCause) -> &'static str {
     match cause {
         AccountCause::QuotaExhausted => "the quota is used up",
         AccountCause::CredentialRefused => "the credential was not accepted",
@@ -74,7 +74,7 @@ async fn reopen(client: &ServiceClient, account: &str, out: &CliOutput) -> Resul
     if out.is_json() {
         out.print_json(&account);
     } else {
-        out.print_line(&format!("account {} is {}", account.account, word(account.state)));
+        out.print_line(&format!("account {} is {}", account.account, state_text(account.state)));
     }
     Ok(())
 }

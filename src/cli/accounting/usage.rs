@@ -3,7 +3,7 @@
 use crate::cli::args::filters::Filters;
 use crate::cli::args::usage::UsageArgs;
 use crate::cli::client::ServiceClient;
-use crate::cli::client::query::percent_encode;
+use crate::cli::client::percent_encoding::percent_encode;
 use crate::cli::error::CliError;
 use crate::cli::output::CliOutput;
 use crate::cli::output::screen::cut;
@@ -21,15 +21,19 @@ pub(crate) async fn run(
     out: &CliOutput,
 ) -> Result<(), CliError> {
     match args.tasks {
-        Some(limit) => tasks(client, args.agent, limit, out).await,
-        None => days(client, &args, out).await,
+        Some(limit) => print_tasks(client, args.agent, limit, out).await,
+        None => print_days(client, &args, out).await,
     }
 }
 
-async fn days(client: &ServiceClient, args: &UsageArgs, out: &CliOutput) -> Result<(), CliError> {
-    let agent =
+async fn print_days(
+    client: &ServiceClient,
+    args: &UsageArgs,
+    out: &CliOutput,
+) -> Result<(), CliError> {
+    let agent_query =
         args.agent.as_ref().map_or(String::new(), |id| format!("&agent={}", percent_encode(id)));
-    let path = format!("/api/v1/usage?days={}{agent}", args.days);
+    let path = format!("/api/v1/usage?days={}{agent_query}", args.days);
     let report: UsageReport = client.get(&path).await?;
     if out.is_json() {
         out.print_json(&report);
@@ -43,15 +47,19 @@ async fn days(client: &ServiceClient, args: &UsageArgs, out: &CliOutput) -> Resu
     if rows.len() > 1 {
         rows.push(row(["all".to_owned(), String::new()], report.total));
     }
-    let none = format!(
+    let empty_message = format!(
         "no agent has counted anything from {} to {}; agents that print no tokens are not counted",
         report.since, report.until
     );
-    out.print_table(["DAY", "AGENT", "TURNS", "INPUT", "CACHED", "OUTPUT", "COST"], rows, &none);
+    out.print_table(
+        ["DAY", "AGENT", "TURNS", "INPUT", "CACHED", "OUTPUT", "COST"],
+        rows,
+        &empty_message,
+    );
     Ok(())
 }
 
-async fn tasks(
+async fn print_tasks(
     client: &ServiceClient,
     agent: Option<String>,
     limit: u32,
@@ -64,31 +72,37 @@ async fn tasks(
         out.print_json(&list);
         return Ok(());
     }
-    let rows = list.executions.iter().map(task).collect();
-    let head =
+    let rows = list.executions.iter().map(task_row).collect();
+    let headings =
         ["TASK", "AGENT", "ACCEPTED", "TURNS", "INPUT", "CACHED", "OUTPUT", "COST", "REQUEST"];
-    out.print_table(head, rows, "no tasks");
+    out.print_table(headings, rows, "no tasks");
     Ok(())
 }
 
-fn task(entry: &ExecutionEntry) -> [String; 9] {
+fn task_row(entry: &ExecutionEntry) -> [String; 9] {
     let accepted = entry.accepted_at.format("%Y-%m-%d %H:%M:%SZ").to_string();
     let request = entry.summary.as_ref().map(|summary| cut(&summary.request, MAX_REQUEST_CHARS));
-    let [turns, input, cached, output, cost] = numbers(entry.usage);
+    let [turns, input, cached, output, cost] = amount_texts(entry.usage);
     let request = request.unwrap_or_default();
     let (id, agent) = (entry.id.clone(), entry.agent.clone());
     [id, agent, accepted, turns, input, cached, output, cost, request]
 }
 
-fn row([first, second]: [String; 2], amounts: UsageAmounts) -> [String; 7] {
-    let [turns, input, cached, output, cost] = numbers(amounts);
-    [first, second, turns, input, cached, output, cost]
+fn row([day, agent]: [String; 2], amounts: UsageAmounts) -> [String; 7] {
+    let [turns, input, cached, output, cost] = amount_texts(amounts);
+    [day, agent, turns, input, cached, output, cost]
 }
 
-fn numbers(amounts: UsageAmounts) -> [String; 5] {
-    let count = |number: u64| if number == 0 { "-".to_owned() } else { number.to_string() };
+fn amount_texts(amounts: UsageAmounts) -> [String; 5] {
+    let count_text = |number: u64| if number == 0 { "-".to_owned() } else { number.to_string() };
     let UsageAmounts { turns, input_tokens, cached_input_tokens, output_tokens, cost_micros } =
         amounts;
     let cost = if cost_micros == 0 { "-".to_owned() } else { dollars(cost_micros) };
-    [count(turns), count(input_tokens), count(cached_input_tokens), count(output_tokens), cost]
+    [
+        count_text(turns),
+        count_text(input_tokens),
+        count_text(cached_input_tokens),
+        count_text(output_tokens),
+        cost,
+    ]
 }

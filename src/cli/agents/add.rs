@@ -38,11 +38,13 @@ pub(super) async fn run(
 ) -> Result<(), CliError> {
     let id = args.id.clone().unwrap_or_else(|| args.preset.clone());
     let draft = ConfigDraft::new(&args, &id)?;
-    let unit = InstalledUnit::find().filter(|unit| unit.starts(draft.file()));
+    let unit = InstalledUnit::find().filter(|unit| unit.starts_service_on(draft.file()));
     let unit_findings: Vec<_> = unit.iter().map(InstalledUnit::finding).collect();
-    let read_config = |env: &dyn Fn(&str) -> Option<String>| _ = read(&draft.after(), &draft, env);
+    let read_config = |env: &dyn Fn(&str) -> Option<String>| {
+        _ = read_settings(&draft.content_with_table(), &draft, env);
+    };
     let environment =
-        AgentEnvironment::of(client.as_ref(), Some(draft.file()), unit, read_config).await;
+        AgentEnvironment::query(client.as_ref(), Some(draft.file()), unit, read_config).await;
     let env = |name: &str| environment.variable(name);
     let (agent, files) = future_agent(&draft, &env, &id)?;
     let mut report = AddReport { findings: unit_findings, ..AddReport::default() };
@@ -50,13 +52,17 @@ pub(super) async fn run(
     report.findings.extend(check_agent(agent.clone(), &files).await);
     if !out.is_json() {
         print_findings(&report.findings, out);
-        agent.about.notes.iter().for_each(|note| out.print_line(&format!("note     {note}")));
+        agent
+            .preset_metadata
+            .notes
+            .iter()
+            .for_each(|note| out.print_line(&format!("note     {note}")));
     }
     if report.findings.iter().any(|finding| finding.weight == FindingLevel::Bad) {
         print_json_report(&report, &draft, &id, out);
         return Err(AddError::NotReady.into());
     }
-    read(&draft.after(), &draft, &env)?;
+    read_settings(&draft.content_with_table(), &draft, &env)?;
     confirm(&args, &draft, out)?;
     draft.write()?;
     if !out.is_json() {
@@ -95,16 +101,18 @@ fn future_agent(
 ) -> Result<(Agent, ServiceFiles), CliError> {
     let has_id = |agent: &Agent| agent.spec.id.as_str() == id;
     // An agent may be added to a configuration whose only fault is that it is empty.
-    if read(draft.before(), draft, env).is_ok_and(|settings| settings.agents.iter().any(has_id)) {
+    if read_settings(draft.present_content(), draft, env)
+        .is_ok_and(|settings| settings.agents.iter().any(has_id))
+    {
         return Err(AddError::Exists { id: id.to_owned() }.into());
     }
-    let settings = read(&draft.after_with_agent_disabled(), draft, env)?;
+    let settings = read_settings(&draft.content_with_agent_disabled(), draft, env)?;
     let agent = settings.agents.into_iter().find(has_id).ok_or(AddError::NotReady)?;
     Ok((agent, settings.service_files))
 }
 
 /// Reads a text as if it were in the file, with the variables of this environment.
-fn read(
+fn read_settings(
     text: &str,
     draft: &ConfigDraft,
     env: &dyn Fn(&str) -> Option<String>,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::cli::args::AddAgentArgs;
-use crate::cli::configuration::{Configuration, init};
+use crate::cli::configuration::{ConfigLocation, init};
 use crate::cli::error::CliError;
 use crate::config;
 
@@ -17,7 +17,7 @@ pub(super) struct ConfigDraft {
     /// Path of the file, with links resolved.
     file: PathBuf,
     /// Present content of the file.
-    before: String,
+    present_content: String,
     /// Table to add.
     table: String,
     /// True if the file does not exist yet.
@@ -28,20 +28,21 @@ impl ConfigDraft {
     /// Reads the file that every command finds, and writes the table of the agent with this id. If no file exists,
     /// the draft is the file of the present user, with the content that `algonius init` writes.
     pub(super) fn new(args: &AddAgentArgs, id: &str) -> Result<Self, CliError> {
-        let found_file = Configuration::find(args.config.as_deref()).file;
+        let found_file = ConfigLocation::find(args.config.as_deref()).file;
         let Some(existing_file) = found_file else {
-            let file = Configuration::of_user().unwrap_or_else(|| PathBuf::from("supervisor.toml"));
-            let (before, table) = (config::SHIPPED_CONFIG.to_owned(), table(args, id)?);
-            return Ok(Self { file, before, table, is_new: true });
+            let file =
+                ConfigLocation::user_file().unwrap_or_else(|| PathBuf::from("supervisor.toml"));
+            let (present_content, table) = (config::SHIPPED_CONFIG.to_owned(), table(args, id)?);
+            return Ok(Self { file, present_content, table, is_new: true });
         };
-        let fault = |source| CliError::File {
+        let file_error = |source| CliError::File {
             problem: "cannot read (`algonius init` makes one)",
             file: existing_file.clone(),
             source,
         };
-        let file = existing_file.canonicalize().map_err(fault)?;
-        let before = fs::read_to_string(&file).map_err(fault)?;
-        Ok(Self { file, before, table: table(args, id)?, is_new: false })
+        let file = existing_file.canonicalize().map_err(file_error)?;
+        let present_content = fs::read_to_string(&file).map_err(file_error)?;
+        Ok(Self { file, present_content, table: table(args, id)?, is_new: false })
     }
 
     /// True if the file does not exist before it is written.
@@ -55,8 +56,8 @@ impl ConfigDraft {
     }
 
     /// Returns the present content of the file.
-    pub(super) fn before(&self) -> &str {
-        &self.before
+    pub(super) fn present_content(&self) -> &str {
+        &self.present_content
     }
 
     /// Returns the table to add.
@@ -65,19 +66,19 @@ impl ConfigDraft {
     }
 
     /// Returns the content with the table.
-    pub(super) fn after(&self) -> String {
-        let gap = match self.before.as_str() {
+    pub(super) fn content_with_table(&self) -> String {
+        let separator = match self.present_content.as_str() {
             "" => "",
-            before if before.ends_with("\n\n") => "",
-            before if before.ends_with('\n') => "\n",
+            present_content if present_content.ends_with("\n\n") => "",
+            present_content if present_content.ends_with('\n') => "\n",
             _ => "\n\n",
         };
-        format!("{}{gap}{}", self.before, self.table)
+        format!("{}{separator}{}", self.present_content, self.table)
     }
 
     /// Returns the content with the agent disabled, for a check on a machine that lacks something.
-    pub(super) fn after_with_agent_disabled(&self) -> String {
-        format!("{}enabled = false\n", self.after())
+    pub(super) fn content_with_agent_disabled(&self) -> String {
+        format!("{}enabled = false\n", self.content_with_table())
     }
 
     /// Writes the content with the table.
@@ -85,23 +86,23 @@ impl ConfigDraft {
         if self.is_new {
             init::write(self.file.clone(), false)?;
         }
-        self.replace_with(&self.after())
+        self.replace_with(&self.content_with_table())
     }
 
     /// Restores the previous content.
     pub(super) fn restore(&self) -> Result<(), CliError> {
-        self.replace_with(&self.before)
+        self.replace_with(&self.present_content)
     }
 
     /// Replaces the file atomically, because the service may read it at any time.
     fn replace_with(&self, text: &str) -> Result<(), CliError> {
-        let fault =
+        let file_error =
             |source| CliError::File { problem: "cannot write", file: self.file.clone(), source };
-        replace(&self.file, text).map_err(fault)
+        replace_atomically(&self.file, text).map_err(file_error)
     }
 }
 
-fn replace(file: &Path, text: &str) -> io::Result<()> {
+fn replace_atomically(file: &Path, text: &str) -> io::Result<()> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let temporary_path = file.with_file_name(format!(".{name}.{}", std::process::id()));
     let written = File::create_new(&temporary_path).and_then(|mut temporary_file| {
@@ -126,9 +127,9 @@ fn table(args: &AddAgentArgs, id: &str) -> Result<String, CliError> {
         lines.push_str("access = \"read-write\"\n");
     }
     if let Some(folder) = &args.working_dir {
-        let fault =
+        let file_error =
             |source| CliError::File { problem: "there is no", file: folder.clone(), source };
-        let folder = folder.canonicalize().map_err(fault)?;
+        let folder = folder.canonicalize().map_err(file_error)?;
         lines.push_str(&format!("working_dir = {}\n", json!(folder.to_string_lossy())));
     }
     Ok(lines)

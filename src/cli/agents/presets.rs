@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::app::confinement::{HostContext, decide_isolation};
 use crate::app::program_versions::{TemporaryHolder, VersionRequester, inspect_program};
-use crate::cli::configuration::{Configuration, load};
+use crate::cli::configuration::{ConfigLocation, load};
 use crate::cli::error::CliError;
 use crate::cli::output::CliOutput;
 use crate::config::presets::{PresetSummary, available_presets};
@@ -24,7 +24,7 @@ struct PresetRow {
 
 /// Prints the presets. Needs no service.
 pub(super) async fn run(config: Option<&Path>, out: &CliOutput) -> Result<(), CliError> {
-    let configuration = Configuration::find(config);
+    let configuration = ConfigLocation::find(config);
     let config = configuration.file.as_deref();
     // The shipped configuration has the default files.
     let settings = load(config)?.settings;
@@ -35,9 +35,10 @@ pub(super) async fn run(config: Option<&Path>, out: &CliOutput) -> Result<(), Cl
     let holder = TemporaryHolder::start(&capabilities, &files).await.ok();
     let requester = holder.as_ref().map(TemporaryHolder::requester);
     let summaries = available_presets(folder.as_deref()).into_iter();
-    let rows =
-        join_all(summaries.map(|summary| row(summary, folder.as_deref(), (requester, &host))))
-            .await;
+    let rows = join_all(
+        summaries.map(|summary| preset_row(summary, folder.as_deref(), (requester, &host))),
+    )
+    .await;
     if let Some(holder) = holder {
         holder.end().await;
     }
@@ -48,18 +49,18 @@ pub(super) async fn run(config: Option<&Path>, out: &CliOutput) -> Result<(), Cl
     }
     out.print_table(
         ["PRESET", "AGENT", "PROGRAM", "VERSION", ""],
-        rows.iter().map(line).collect(),
+        rows.iter().map(columns).collect(),
         "",
     );
     Ok(())
 }
 
-async fn row(
+async fn preset_row(
     summary: PresetSummary,
     folder: Option<&Path>,
     (requester, host): (Option<&VersionRequester>, &HostContext<'_>),
 ) -> PresetRow {
-    let agent = agent(&summary.name, folder);
+    let agent = default_agent(&summary.name, folder);
     let program = agent.as_ref().and_then(Agent::program).map(|program| program.command.clone());
     let program = program.filter(|program| program.is_file());
     let status = match agent.filter(|_| program.is_some()).zip(requester) {
@@ -76,11 +77,11 @@ async fn row(
 }
 
 /// Returns an agent of a preset with default settings.
-fn agent(preset: &str, folder: Option<&Path>) -> Option<Agent> {
-    let folder = folder.map_or(String::new(), |folder| {
+fn default_agent(preset: &str, folder: Option<&Path>) -> Option<Agent> {
+    let server_section = folder.map_or(String::new(), |folder| {
         format!("[server]\npresets = {}\n", json!(folder.to_string_lossy()))
     });
-    let text = format!("{folder}[agents.x]\nenabled = false\npreset = {}\n", json!(preset));
+    let text = format!("{server_section}[agents.x]\nenabled = false\npreset = {}\n", json!(preset));
     let env = |name: &str| std::env::var(name).ok();
     let checked = config::load_text(Path::new("preset.toml"), &text, &env).ok()?;
     checked.settings.agents.into_iter().next()
@@ -89,8 +90,8 @@ fn agent(preset: &str, folder: Option<&Path>) -> Option<Agent> {
 fn to_json(row: &PresetRow) -> serde_json::Value {
     json!({
         "preset": row.summary.name,
-        "title": row.summary.about.title,
-        "verified": row.summary.about.is_verified,
+        "title": row.summary.metadata.title,
+        "verified": row.summary.metadata.is_verified,
         "command": row.summary.command,
         "program": row.program,
         "version": row.version,
@@ -99,14 +100,14 @@ fn to_json(row: &PresetRow) -> serde_json::Value {
     })
 }
 
-fn line(row: &PresetRow) -> [String; 5] {
+fn columns(row: &PresetRow) -> [String; 5] {
     let program = match (&row.program, &row.summary.command) {
         (Some(program), _) => program.display().to_string(),
         (None, Some(command)) => format!("no `{command}` on the PATH"),
         (None, None) => "-".to_owned(),
     };
     let mut remarks: Vec<String> = row.warning.iter().cloned().collect();
-    if !row.summary.about.is_verified {
+    if !row.summary.metadata.is_verified {
         remarks.push("written from documents, never run".to_owned());
     }
     if row.summary.file.is_some() {
@@ -114,7 +115,7 @@ fn line(row: &PresetRow) -> [String; 5] {
     }
     [
         row.summary.name.clone(),
-        row.summary.about.title.clone(),
+        row.summary.metadata.title.clone(),
         program,
         row.version.clone().unwrap_or_else(|| "-".to_owned()),
         remarks.join("; "),

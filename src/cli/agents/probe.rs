@@ -84,12 +84,12 @@ async fn follow(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<boo
             Some(TailItem::Text(..)) => continue,
             None => return Ok(false),
         };
-        let Some(word) = progress_word(&event) else { continue };
+        let Some(text) = progress_text(&event) else { continue };
         progress.clear();
         if !out.is_json() {
-            out.print_line(&format!("          {word}"));
+            out.print_line(&format!("          {text}"));
         }
-        progress.show(&word);
+        progress.show(&text);
         if matches!(&event.data, EventKind::StateChanged(change) if change.to == State::Waiting) {
             return Ok(true);
         }
@@ -97,7 +97,7 @@ async fn follow(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<boo
 }
 
 /// Returns the message for a person about an event, if there is one.
-fn progress_word(event: &Event) -> Option<String> {
+fn progress_text(event: &Event) -> Option<String> {
     match &event.data {
         EventKind::StateChanged(change) if change.to == State::Starting => {
             Some(format!("attempt {}", change.attempt_id.attempt))
@@ -157,7 +157,7 @@ impl ProbeResult {
             "answer": self.answer(),
             "asksAQuestion": self.is_input_required,
             "error": entry.error,
-            "pagePath": entry.error.as_ref().map(page),
+            "pagePath": entry.error.as_ref().map(page_path),
         })
     }
 
@@ -177,13 +177,13 @@ impl ProbeResult {
         if self.has_succeeded() {
             return Ok(());
         }
-        let message = fault(&self.detail, self.is_input_required);
+        let message = failure_message(&self.detail, self.is_input_required);
         Err(CliError::NotSucceeded { message, error_body: entry.error.clone() })
     }
 }
 
 /// Returns the description of the failure with a hint.
-fn fault(detail: &ExecutionDetail, is_input_required: bool) -> String {
+fn failure_message(detail: &ExecutionDetail, is_input_required: bool) -> String {
     let entry = &detail.entry;
     if is_input_required {
         let question = detail.output.as_deref().map_or("", str::trim_end);
@@ -200,13 +200,13 @@ fn fault(detail: &ExecutionDetail, is_input_required: bool) -> String {
         );
     };
     let ErrorBody { code, category, message, hint } = error;
-    let report = failure_details::report(detail);
+    let details = failure_details::details_text(detail);
     format!(
-        "{message}\n  hint: {hint} ({code}, {category})\n  page: `algonius explain {code}`{report}"
+        "{message}\n  hint: {hint} ({code}, {category})\n  page: `algonius explain {code}`{details}"
     )
 }
 
 /// Path of the page about an error, below the address of the service.
-fn page(error: &ErrorBody) -> String {
+fn page_path(error: &ErrorBody) -> String {
     format!("{ERROR_PAGES_PATH}{}", error.code)
 }

@@ -3,8 +3,8 @@
 use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::execution::{Outcome, State};
 
-use crate::cli::client::query::percent_encode;
-use crate::config::nearest;
+use crate::cli::client::percent_encoding::percent_encode;
+use crate::config::nearest_word;
 
 /// Filters of tasks.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -13,22 +13,22 @@ pub struct Filters {
     #[arg(long)]
     pub agent: Option<String>,
     /// Tasks in this state: idle, starting, running, waiting, completed, failed, timeout, …
-    #[arg(long, value_parser = state)]
+    #[arg(long, value_parser = parse_state)]
     pub state: Option<String>,
     /// Tasks with this outcome: completed, failed, timeout or cancelled.
-    #[arg(long, value_parser = outcome)]
+    #[arg(long, value_parser = parse_outcome)]
     pub outcome: Option<String>,
     /// Tasks that failed with this code, such as agent-exit.
-    #[arg(long, value_name = "CODE", value_parser = failure)]
+    #[arg(long, value_name = "CODE", value_parser = parse_failure)]
     pub failure: Option<String>,
     /// Tasks that failed with this category: transient, permanent, agent or system.
-    #[arg(long, value_parser = class)]
+    #[arg(long, value_parser = parse_category)]
     pub class: Option<String>,
     /// Tasks of this owner.
     #[arg(long, value_name = "NAME")]
     pub caller: Option<String>,
     /// Tasks with this trigger: api, probe or schedule.
-    #[arg(long, value_parser = trigger)]
+    #[arg(long, value_parser = parse_trigger)]
     pub trigger: Option<String>,
     /// Tasks of this schedule.
     #[arg(long, value_name = "ID")]
@@ -49,7 +49,7 @@ pub struct Filters {
 
 impl Filters {
     /// The query of a path, with further pairs.
-    pub(crate) fn query(&self, extra: &[(&str, String)]) -> String {
+    pub(crate) fn query(&self, extra_pairs: &[(&str, String)]) -> String {
         let filters = [
             ("agent", &self.agent),
             ("state", &self.state),
@@ -65,41 +65,41 @@ impl Filters {
         ];
         let filters = filters.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
         let unfinished = self.unfinished.then(|| ("unfinished", "true".to_owned()));
-        let pairs = filters.chain(unfinished).chain(extra.iter().cloned());
+        let pairs = filters.chain(unfinished).chain(extra_pairs.iter().cloned());
         let pairs: Vec<_> =
             pairs.map(|(name, value)| format!("{name}={}", percent_encode(&value))).collect();
         pairs.join("&")
     }
 }
 
-fn state(text: &str) -> Result<String, String> {
-    keyword(text, &State::ALL.iter().map(|state| state.as_str()).collect::<Vec<_>>())
+fn parse_state(text: &str) -> Result<String, String> {
+    parse_keyword(text, &State::ALL.iter().map(|state| state.as_str()).collect::<Vec<_>>())
 }
 
-fn outcome(text: &str) -> Result<String, String> {
-    keyword(text, &Outcome::ALL.iter().map(|it| it.state().as_str()).collect::<Vec<_>>())
+fn parse_outcome(text: &str) -> Result<String, String> {
+    parse_keyword(text, &Outcome::ALL.iter().map(|it| it.state().as_str()).collect::<Vec<_>>())
 }
 
-fn failure(text: &str) -> Result<String, String> {
-    keyword(text, &Code::ALL.iter().map(|code| code.as_str()).collect::<Vec<_>>())
+fn parse_failure(text: &str) -> Result<String, String> {
+    parse_keyword(text, &Code::ALL.iter().map(|code| code.as_str()).collect::<Vec<_>>())
 }
 
-fn class(text: &str) -> Result<String, String> {
-    keyword(text, &Category::ALL.iter().map(|class| class.as_str()).collect::<Vec<_>>())
+fn parse_category(text: &str) -> Result<String, String> {
+    parse_keyword(text, &Category::ALL.iter().map(|category| category.as_str()).collect::<Vec<_>>())
 }
 
-fn trigger(text: &str) -> Result<String, String> {
-    keyword(text, &["api", "probe", "schedule"])
+fn parse_trigger(text: &str) -> Result<String, String> {
+    parse_keyword(text, &["api", "probe", "schedule"])
 }
 
 /// Returns a word that is known, or says which one is near; all of them where there are few.
-fn keyword(text: &str, known: &[&str]) -> Result<String, String> {
-    if known.contains(&text) {
+fn parse_keyword(text: &str, known_words: &[&str]) -> Result<String, String> {
+    if known_words.contains(&text) {
         return Ok(text.to_owned());
     }
-    Err(match nearest(text, known) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None if known.len() <= 12 => format!("known: {}", known.join(", ")),
+    Err(match nearest_word(text, known_words) {
+        Some(suggestion) => format!("did you mean `{suggestion}`?"),
+        None if known_words.len() <= 12 => format!("known: {}", known_words.join(", ")),
         None => "`algonius explain` lists the codes".to_owned(),
     })
 }
@@ -110,11 +110,13 @@ mod tests {
 
     #[test]
     fn an_unknown_word_suggests_the_nearest() {
-        assert_eq!(outcome("completed"), Ok("completed".to_owned()));
-        assert_eq!(outcome("complete"), Err("did you mean `completed`?".to_owned()));
-        assert_eq!(failure("agent-exti"), Err("did you mean `agent-exit`?".to_owned()));
-        assert_eq!(trigger("x"), Err("known: api, probe, schedule".to_owned()));
-        assert!(failure("nonsense").is_err_and(|message| message.contains("algonius explain")));
+        assert_eq!(parse_outcome("completed"), Ok("completed".to_owned()));
+        assert_eq!(parse_outcome("complete"), Err("did you mean `completed`?".to_owned()));
+        assert_eq!(parse_failure("agent-exti"), Err("did you mean `agent-exit`?".to_owned()));
+        assert_eq!(parse_trigger("x"), Err("known: api, probe, schedule".to_owned()));
+        assert!(
+            parse_failure("nonsense").is_err_and(|message| message.contains("algonius explain"))
+        );
     }
 
     #[test]

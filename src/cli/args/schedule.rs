@@ -109,7 +109,7 @@ pub struct ScheduleOptions {
     #[arg(long, value_name = "ZONE")]
     pub timezone: Option<String>,
     /// Value for `{{ param.NAME }}`; repeatable.
-    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = super::pair)]
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = super::parse_pair)]
     pub params: Vec<(String, String)>,
     /// Treatment of missed due times.
     #[command(flatten)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::pair;
+use super::parse_pair;
 
 /// Arguments of `send`.
 #[derive(Debug, clap::Args)]
@@ -24,13 +24,13 @@ pub struct SendArgs {
     #[arg(long, value_name = "ID")]
     pub task: Option<String>,
     /// Value for `{{ param.NAME }}` of the agent; repeatable.
-    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse_pair)]
     pub params: Vec<(String, String)>,
     /// Working folder, if the agent allows this override.
     #[arg(long, value_name = "FOLDER")]
     pub working_dir: Option<PathBuf>,
     /// Environment variable, if the agent allows this override; repeatable.
-    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = parse_pair)]
     pub env: Vec<(String, String)>,
     /// Id of the message. A repeated id returns the same task.
     #[arg(long, value_name = "ID")]

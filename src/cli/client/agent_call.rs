@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::error_response::result_of;
 use super::http::{RequestHeader, ServiceClient, into_event_stream};
-use super::query::percent_encode;
+use super::percent_encoding::percent_encode;
 use crate::cli::error::CliError;
-use crate::config::nearest;
+use crate::config::nearest_word;
 use crate::wire::api::{AgentList, ErrorBody};
 
 impl ServiceClient {
@@ -19,24 +19,24 @@ impl ServiceClient {
         method: &str,
         params: Value,
     ) -> Result<Value, CliError> {
-        let (path, call) = call(agent, method, &params);
-        let answer = self.call(Method::POST, &path, Some(call)).await.and_then(result_of);
-        match answer {
+        let (path, document) = rpc_call(agent, method, &params);
+        let result = self.call(Method::POST, &path, Some(document)).await.and_then(result_of);
+        match result {
             Err(error) => Err(self.with_suggestion(error, agent).await),
-            answer => answer,
+            result => result,
         }
     }
 
     /// Makes one JSON-RPC call to an agent whose response is a stream of events.
-    pub(crate) async fn open(
+    pub(crate) async fn open_rpc_stream(
         &self,
         agent: &str,
         (method, params): (&str, Value),
         headers: &[RequestHeader],
     ) -> Result<Incoming, CliError> {
-        let (path, call) = call(agent, method, &params);
+        let (path, document) = rpc_call(agent, method, &params);
         let opened =
-            into_event_stream(self.send_with(Method::POST, &path, Some(call), headers).await?)
+            into_event_stream(self.send_with(Method::POST, &path, Some(document), headers).await?)
                 .await;
         match opened {
             Err(error) => Err(self.with_suggestion(error, agent).await),
@@ -50,25 +50,26 @@ impl ServiceClient {
         if error_body.code != "agent-unknown" {
             return CliError::Refused(error_body);
         }
-        let near = Box::pin(similar_agent(self, agent)).await;
-        let hint =
-            near.map_or(error_body.hint.clone(), |near| format!("{near} {}", error_body.hint));
+        let suggestion = Box::pin(similar_agent_hint(self, agent)).await;
+        let hint = suggestion.map_or(error_body.hint.clone(), |suggestion| {
+            format!("{suggestion} {}", error_body.hint)
+        });
         CliError::Refused(ErrorBody { hint, ..error_body })
     }
 }
 
 /// Returns the path and the document of one JSON-RPC call.
-fn call(agent: &str, method: &str, params: &Value) -> (String, Value) {
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    (format!("/agents/{}/v1", percent_encode(agent)), call)
+fn rpc_call(agent: &str, method: &str, params: &Value) -> (String, Value) {
+    let document = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    (format!("/agents/{}/v1", percent_encode(agent)), document)
 }
 
 /// Returns an addition to the hint about an unknown agent: a similar agent.
-pub(crate) async fn similar_agent(client: &ServiceClient, id: &str) -> Option<String> {
+pub(crate) async fn similar_agent_hint(client: &ServiceClient, id: &str) -> Option<String> {
     let list: AgentList = client.get("/api/v1/agents").await.ok()?;
-    let known: Vec<_> = list.agents.iter().map(|agent| agent.id.as_str()).collect();
-    if known.contains(&id) {
+    let known_ids: Vec<_> = list.agents.iter().map(|agent| agent.id.as_str()).collect();
+    if known_ids.contains(&id) {
         return None;
     }
-    nearest(id, &known).map(|near| format!("did you mean `{near}`?"))
+    nearest_word(id, &known_ids).map(|nearest_id| format!("did you mean `{nearest_id}`?"))
 }

@@ -18,8 +18,8 @@ use crate::platform::tls;
 pub(crate) type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// Creates a client that trusts only the authorities of a file, or the built-in root certificates without a file.
-pub(crate) fn new_client(authorities: Option<&Path>) -> Result<HttpClient, CliError> {
-    let config = tls::client_config(authorities).map_err(CliError::Authorities)?;
+pub(crate) fn new_client(authorities_file: Option<&Path>) -> Result<HttpClient, CliError> {
+    let config = tls::client_config(authorities_file).map_err(CliError::Authorities)?;
     let connector = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http();
     Ok(Client::builder(TokioExecutor::new()).build(connector.enable_http1().build()))
 }
@@ -27,8 +27,8 @@ pub(crate) fn new_client(authorities: Option<&Path>) -> Result<HttpClient, CliEr
 /// Converts the error of a failed connection.
 pub(crate) fn connection_error(url: &str, error: HttpError) -> CliError {
     let url = url.to_owned();
-    if let Some(fault) = find::<rustls::Error>(&error) {
-        return CliError::Insecure { url, reason: describe_tls_error(fault) };
+    if let Some(tls_error) = find::<rustls::Error>(&error) {
+        return CliError::Insecure { url, reason: describe_tls_error(tls_error) };
     }
     let is_not_http = find::<hyper::Error>(&error).is_some_and(hyper::Error::is_parse);
     if is_not_http && url.starts_with("http://") {
@@ -40,21 +40,21 @@ pub(crate) fn connection_error(url: &str, error: HttpError) -> CliError {
 
 /// Returns the cause with this type.
 fn find<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
-    let mut next = Some(error);
-    while let Some(cause) = next {
+    let mut candidate = Some(error);
+    while let Some(cause) = candidate {
         if let Some(found) = cause.downcast_ref() {
             return Some(found);
         }
         // The inner error of an `io::Error` is not among its sources.
         let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        next = inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| cause.source());
+        candidate = inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| cause.source());
     }
     None
 }
 
 /// Describes a TLS error with a hint.
 fn describe_tls_error(error: &rustls::Error) -> String {
-    let rustls::Error::InvalidCertificate(fault) = error else {
+    let rustls::Error::InvalidCertificate(certificate_error) = error else {
         let is_not_tls = matches!(
             error,
             rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)
@@ -65,7 +65,7 @@ fn describe_tls_error(error: &rustls::Error) -> String {
             false => error.to_string(),
         };
     };
-    match fault {
+    match certificate_error {
         CertificateError::UnknownIssuer => "its certificate is of an authority that is not \
             trusted; name the authority's file by --ca"
             .to_owned(),
@@ -84,9 +84,11 @@ fn describe_tls_error(error: &rustls::Error) -> String {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "its certificate is not valid yet; is this machine's clock right?".to_owned()
         }
-        _ if fault.to_string().contains("CaUsedAsEndEntity") => "its certificate is that of an \
+        _ if certificate_error.to_string().contains("CaUsedAsEndEntity") => {
+            "its certificate is that of an \
             authority, which may not serve; make one with `basicConstraints = CA:FALSE`"
-            .to_owned(),
-        _ => format!("its certificate is not accepted: {fault}"),
+                .to_owned()
+        }
+        _ => format!("its certificate is not accepted: {certificate_error}"),
     }
 }

@@ -6,12 +6,12 @@ use crate::cli::error::CliError;
 use crate::wire::api::ErrorBody;
 
 /// Returns the result of a JSON-RPC response.
-pub(crate) fn result_of(mut answer: Value) -> Result<Value, CliError> {
-    match (answer.get_mut("result").map(Value::take), answer.get("error")) {
+pub(crate) fn result_of(mut response: Value) -> Result<Value, CliError> {
+    match (response.get_mut("result").map(Value::take), response.get("error")) {
         (Some(result), None) => Ok(result),
         (_, Some(error)) => Err(CliError::Refused(rpc_error_body(error))),
         (None, None) => {
-            Err(CliError::UnexpectedResponse { about: "it has neither result nor error" })
+            Err(CliError::UnexpectedResponse { reason: "it has neither result nor error" })
         }
     }
 }
@@ -19,7 +19,7 @@ pub(crate) fn result_of(mut answer: Value) -> Result<Value, CliError> {
 /// Converts an error response in either of the two formats.
 pub(super) fn parse_error_response(bytes: &[u8]) -> CliError {
     let Ok(document) = serde_json::from_slice::<Value>(bytes) else {
-        return CliError::UnexpectedResponse { about: "it is not JSON" };
+        return CliError::UnexpectedResponse { reason: "it is not JSON" };
     };
     match document.get("error") {
         Some(error) => CliError::Refused(rpc_error_body(error)),

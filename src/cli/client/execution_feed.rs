@@ -35,23 +35,23 @@ pub(crate) struct ExecutionFeed {
 const STREAM_CUT_OFF: &str = "the stream ended before the task did";
 
 /// True if a retry may succeed soon: the service is unavailable or restarts.
-fn is_transient(fault: &CliError) -> bool {
-    match fault {
+fn is_transient(error: &CliError) -> bool {
+    match error {
         CliError::ConnectionLost { .. } | CliError::Unreachable { .. } => true,
-        CliError::UnexpectedResponse { about } => *about == STREAM_CUT_OFF,
+        CliError::UnexpectedResponse { reason } => *reason == STREAM_CUT_OFF,
         _ => false,
     }
 }
 
 impl ExecutionFeed {
     /// Creates the feed of an execution from its start, with the texts of these channels.
-    pub(crate) const fn of(id: String, channels: &'static str) -> Self {
+    pub(crate) const fn new(id: String, channels: &'static str) -> Self {
         Self { id, stream: None, cursor: None, channels, has_ended: false }
     }
 
     /// Creates the feed of an execution without the output of its program.
     pub(crate) const fn events_of(id: String) -> Self {
-        Self::of(id, "")
+        Self::new(id, "")
     }
 
     /// Returns the next item; `None` after the end of the execution and its last item.
@@ -62,15 +62,15 @@ impl ExecutionFeed {
         &mut self,
         client: &ServiceClient,
     ) -> Result<Option<TailItem>, CliError> {
-        let mut tries = 0;
+        let mut attempts = 0;
         loop {
             match self.read(client).await {
-                Err(fault) if is_transient(&fault) && tries < MAX_REOPEN_ATTEMPTS => {
+                Err(error) if is_transient(&error) && attempts < MAX_REOPEN_ATTEMPTS => {
                     // The next stream starts after the last item, so nothing is lost or shown twice.
-                    (self.stream, tries) = (None, tries + 1);
+                    (self.stream, attempts) = (None, attempts + 1);
                     sleep(REOPEN_PAUSE).await;
                 }
-                read => return read,
+                result => return result,
             }
         }
     }
@@ -84,14 +84,16 @@ impl ExecutionFeed {
         while let Some(event) = stream.next().await? {
             self.cursor = stream.cursor().map(str::to_owned);
             match event.name.as_str() {
-                "event" => return Ok(Some(TailItem::Event(Box::new(document(&event.data)?)))),
+                "event" => {
+                    return Ok(Some(TailItem::Event(Box::new(parse_document(&event.data)?))));
+                }
                 "text" => {
-                    let TextUpdate { channel, text, .. } = document(&event.data)?;
+                    let TextUpdate { channel, text, .. } = parse_document(&event.data)?;
                     return Ok(Some(TailItem::Text(channel, text)));
                 }
-                "error" => return Err(CliError::Refused(document(&event.data)?)),
+                "error" => return Err(CliError::Refused(parse_document(&event.data)?)),
                 "rest" => {
-                    let entry: ExecutionEntry = document(&event.data)?;
+                    let entry: ExecutionEntry = parse_document(&event.data)?;
                     self.has_ended = entry.outcome.is_some(); // Otherwise it waits for an answer.
                 }
                 _ => {} // A place in a queue.
@@ -100,16 +102,16 @@ impl ExecutionFeed {
         if self.has_ended {
             Ok(None)
         } else {
-            Err(CliError::UnexpectedResponse { about: STREAM_CUT_OFF })
+            Err(CliError::UnexpectedResponse { reason: STREAM_CUT_OFF })
         }
     }
 
     async fn open(&self, client: &ServiceClient) -> Result<SseStream, CliError> {
-        let text = match self.channels {
+        let text_query = match self.channels {
             "" => String::new(),
             channels => format!("?text={channels}"),
         };
-        let path = format!("/api/v1/executions/{}/events{text}", self.id);
+        let path = format!("/api/v1/executions/{}/events{text_query}", self.id);
         let mut headers = vec![(ACCEPT, HeaderValue::from_static("text/event-stream"))];
         let cursor = self.cursor.as_deref().map(HeaderValue::from_str);
         if let Some(Ok(cursor)) = cursor {
@@ -119,7 +121,7 @@ impl ExecutionFeed {
     }
 }
 
-fn document<T: DeserializeOwned>(data: &str) -> Result<T, CliError> {
-    let invalid_event = |_| CliError::UnexpectedResponse { about: "an event has another shape" };
+fn parse_document<T: DeserializeOwned>(data: &str) -> Result<T, CliError> {
+    let invalid_event = |_| CliError::UnexpectedResponse { reason: "an event has another shape" };
     serde_json::from_str(data).map_err(invalid_event)
 }

@@ -29,7 +29,7 @@ impl ServiceClient {
     pub(crate) fn new(
         url: &str,
         token_file: Option<&Path>,
-        authorities: Option<&Path>,
+        authorities_file: Option<&Path>,
     ) -> Result<Self, CliError> {
         let url = url.trim_end_matches('/').to_owned();
         if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
@@ -38,12 +38,12 @@ impl ServiceClient {
         let env = |name: &str| std::env::var(name).ok();
         let file =
             token_file.map(Path::to_owned).unwrap_or_else(|| config::default_token_file(&env));
-        let token = token(&file)?;
+        let token = read_token(&file)?;
         // Checked here, because a failed request could not name the file.
         if HeaderValue::from_str(&token).is_err() {
             return Err(CliError::NoToken { file, source: Error::other("it holds no token") });
         }
-        Ok(Self { url, token, http: connector::new_client(authorities)? })
+        Ok(Self { url, token, http: connector::new_client(authorities_file)? })
     }
 
     /// Returns the address of the service.
@@ -94,37 +94,37 @@ impl ServiceClient {
         path: &str,
         body: Option<Value>,
     ) -> Result<T, CliError> {
-        let answer = self.send(method, path, body).await?;
-        if !answer.is_success {
-            return Err(answer.into_error().await);
+        let response = self.send(method, path, body).await?;
+        if !response.is_success {
+            return Err(response.into_error().await);
         }
-        let bytes = collect(answer.body).await?;
+        let bytes = collect(response.body).await?;
         let invalid_response =
-            |_| CliError::UnexpectedResponse { about: "its shape is another one" };
+            |_| CliError::UnexpectedResponse { reason: "its shape is another one" };
         serde_json::from_slice(&bytes).map_err(invalid_response)
     }
 
     /// Sends DELETE and ignores the body of the response.
     pub(crate) async fn remove(&self, path: &str) -> Result<(), CliError> {
-        let answer = self.send(Method::DELETE, path, None).await?;
-        if !answer.is_success {
-            return Err(answer.into_error().await);
+        let response = self.send(Method::DELETE, path, None).await?;
+        if !response.is_success {
+            return Err(response.into_error().await);
         }
-        collect(answer.body).await.map(drop)
+        collect(response.body).await.map(drop)
     }
 
     /// Copies a response of any length as it arrives.
-    pub(crate) async fn copy(&self, path: &str, into: &mut impl Write) -> Result<(), CliError> {
-        let mut answer = self.send(Method::GET, path, None).await?;
-        if !answer.is_success {
-            return Err(answer.into_error().await);
+    pub(crate) async fn copy(&self, path: &str, output: &mut impl Write) -> Result<(), CliError> {
+        let mut response = self.send(Method::GET, path, None).await?;
+        if !response.is_success {
+            return Err(response.into_error().await);
         }
-        while let Some(frame) = answer.body.frame().await {
+        while let Some(frame) = response.body.frame().await {
             let frame = frame.map_err(|source| CliError::ConnectionLost { source })?;
-            let data = frame.data_ref().map(|data| into.write_all(data));
-            data.unwrap_or(Ok(())).map_err(|source| CliError::Output { source })?;
+            let write_result = frame.data_ref().map(|data| output.write_all(data));
+            write_result.unwrap_or(Ok(())).map_err(|source| CliError::Output { source })?;
         }
-        into.flush().map_err(|source| CliError::Output { source })
+        output.flush().map_err(|source| CliError::Output { source })
     }
 
     /// Sends a request and returns the start of its response.
@@ -159,9 +159,10 @@ impl ServiceClient {
             request.map_err(|_malformed| CliError::InvalidUrl { url: self.url.clone() })?;
         let to_connection_error = |error| connector::connection_error(&self.url, error);
         let response = self.http.request(request).await.map_err(to_connection_error)?;
-        let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let content_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         // An error of JSON-RPC has the status 200 too, but it is no stream.
-        let is_stream = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));
+        let is_stream =
+            content_type.is_some_and(|content_type| content_type.starts_with(b"text/event-stream"));
         let is_too_many_requests = response.status() == StatusCode::TOO_MANY_REQUESTS;
         let retry_after = response.headers().get(RETRY_AFTER).filter(|_| is_too_many_requests);
         let retry_after =
@@ -199,11 +200,11 @@ impl ServiceResponse {
 pub(crate) type RequestHeader = (HeaderName, HeaderValue);
 
 /// Returns the body of a response that must be a stream of events.
-pub(super) async fn into_event_stream(answer: ServiceResponse) -> Result<Incoming, CliError> {
-    if answer.is_success && answer.is_stream {
-        return Ok(answer.body);
+pub(super) async fn into_event_stream(response: ServiceResponse) -> Result<Incoming, CliError> {
+    if response.is_success && response.is_stream {
+        return Ok(response.body);
     }
-    Err(answer.into_error().await)
+    Err(response.into_error().await)
 }
 
 async fn collect(body: Incoming) -> Result<Bytes, CliError> {
@@ -212,7 +213,7 @@ async fn collect(body: Incoming) -> Result<Bytes, CliError> {
 }
 
 /// Returns the token from the environment or from the file.
-fn token(file: &Path) -> Result<String, CliError> {
+fn read_token(file: &Path) -> Result<String, CliError> {
     if let Some(token) = std::env::var("ALGONIUS_TOKEN").ok().filter(|token| !token.is_empty()) {
         return Ok(token);
     }

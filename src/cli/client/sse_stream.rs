@@ -66,25 +66,25 @@ struct SseParser {
 
 impl SseParser {
     fn push(&mut self, data: &[u8]) -> Result<(), CliError> {
-        let mut rest = data;
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            let (line, more) = rest.split_at(end);
+        let mut unread = data;
+        while let Some(end) = unread.iter().position(|byte| *byte == b'\n') {
+            let (line, after_line) = unread.split_at(end);
             self.partial_line.extend_from_slice(line);
-            self.finish()?;
-            rest = more.get(1..).unwrap_or_default();
+            self.finish_line()?;
+            unread = after_line.get(1..).unwrap_or_default();
         }
-        self.partial_line.extend_from_slice(rest);
+        self.partial_line.extend_from_slice(unread);
         if self.partial_line.len() > MAX_LINE_BYTES {
-            return Err(CliError::UnexpectedResponse { about: "an event does not end" });
+            return Err(CliError::UnexpectedResponse { reason: "an event does not end" });
         }
         Ok(())
     }
 
     /// Processes a complete line.
-    fn finish(&mut self) -> Result<(), CliError> {
+    fn finish_line(&mut self) -> Result<(), CliError> {
         let line = String::from_utf8(std::mem::take(&mut self.partial_line));
         let line =
-            line.map_err(|_bytes| CliError::UnexpectedResponse { about: "an event is not text" })?;
+            line.map_err(|_bytes| CliError::UnexpectedResponse { reason: "an event is not text" })?;
         let line = line.strip_suffix('\r').unwrap_or(&line);
         if line.is_empty() {
             let event = std::mem::take(&mut self.current);
@@ -118,8 +118,8 @@ mod tests {
             }
             let event =
                 |name: &str, data: &str| SseEvent { name: name.to_owned(), data: data.to_owned() };
-            let seen: Vec<_> = parser.ready.into_iter().collect();
-            assert_eq!(seen, [event("", "{\"a\":1}"), event("text", "2")]);
+            let events: Vec<_> = parser.ready.into_iter().collect();
+            assert_eq!(events, [event("", "{\"a\":1}"), event("text", "2")]);
             assert_eq!(parser.cursor.as_deref(), Some("12:1.1:stdout=3"));
         }
     }

@@ -36,7 +36,7 @@ pub(crate) async fn present_items(
     let latest = (attempt_id != AttemptId::FIRST).then_some(attempt_id);
     for attempt_id in [AttemptId::FIRST].into_iter().chain(latest) {
         for channel in channels {
-            output(client, id, (attempt_id, channel), &mut items).await?;
+            read_text_parts(client, id, (attempt_id, channel), &mut items).await?;
         }
     }
     items.extend(events);
@@ -44,21 +44,21 @@ pub(crate) async fn present_items(
 }
 
 /// Reads one text in parts.
-async fn output(
+async fn read_text_parts(
     client: &ServiceClient,
     id: &str,
     (attempt_id, channel): (AttemptId, TextChannel),
     items: &mut Vec<TailItem>,
 ) -> Result<(), CliError> {
     let AttemptId { turn, attempt } = attempt_id;
-    let (mut from, name) = (0, channel.as_str());
+    let (mut offset, channel_name) = (0, channel.as_str());
     loop {
-        let query = format!("turn={turn}&attempt={attempt}&channel={name}&from={from}");
+        let query = format!("turn={turn}&attempt={attempt}&channel={channel_name}&from={offset}");
         let part: TextPart = client.get(&format!("/api/v1/executions/{id}/text?{query}")).await?;
         if part.text.is_empty() {
             return Ok(());
         }
-        from = part.to;
+        offset = part.to;
         items.push(TailItem::Text(channel, part.text));
     }
 }

@@ -48,26 +48,27 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<
         }
         checked => checked?,
     };
-    isolate(&mut settings);
+    decide_isolation_of_agents(&mut settings);
     // Another user may run the service, so untrusted files are only a warning here.
     let untrusted: Vec<_> =
         file_trust::faults(&settings, file).iter().map(ToString::to_string).collect();
-    let obstacle = file.and_then(|file| file_trust::obstacle(&settings, Some(file)));
+    let obstacle =
+        file.and_then(|file| file_trust::automatic_reload_obstacle(&settings, Some(file)));
     let agents: Vec<_> = settings.agents.iter().map(|agent| agent.spec.id.to_string()).collect();
     let is_unavailable = |fault: &&ConfigFault| fault.severity == Severity::Unavailable;
-    let unavailable = warnings.iter().filter(is_unavailable).count();
+    let unavailable_count = warnings.iter().filter(is_unavailable).count();
     if out.is_json() {
         let faults = warnings.iter().map(|fault| Diagnostic::of(fault, strict));
         let diagnostics: Vec<_> =
             faults.chain(machine_warnings(&settings, &untrusted, obstacle.as_deref())).collect();
-        let found = settings.agents.iter().filter_map(with_boundary);
+        let local_agents = settings.agents.iter().filter_map(with_boundary);
         let boundaries: BTreeMap<_, _> =
-            found.map(|(agent, boundary)| (agent.spec.id.as_str(), boundary)).collect();
+            local_agents.map(|(agent, boundary)| (agent.spec.id.as_str(), boundary)).collect();
         out.print_json(&json!({
             "agents": agents, "boundaries": boundaries, "untrusted": untrusted,
             "unwatched_reason": obstacle, "diagnostics": diagnostics,
         }));
-        return strict_result(strict, unavailable);
+        return strict_result(strict, unavailable_count);
     }
     warnings.iter().for_each(|warning| out.print_note(&warning.to_string()));
     for fault in &untrusted {
@@ -84,25 +85,25 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<
             "warning: changed files are applied only by `algonius reload`: {reason}"
         ));
     }
-    let lacking = match unavailable {
+    let suffix = match unavailable_count {
         0 => String::new(),
         count => format!(", {count} unavailable"),
     };
-    out.print_line(&format!("good: {} agents ({}){lacking}", agents.len(), agents.join(", ")));
+    out.print_line(&format!("good: {} agents ({}){suffix}", agents.len(), agents.join(", ")));
     for agent in &settings.agents {
         let level = agent.spec.confinement().map_or("", |it| it.boundary.level.as_str());
-        let kind = match &agent.worker {
+        let description = match &agent.worker {
             AgentWorker::Program { .. } => format!("boundary {level}"),
             AgentWorker::Remote(remote) => format!("remote, {}", remote.url),
         };
-        out.print_line(&format!("  {}: {kind}", agent.spec.id));
+        out.print_line(&format!("  {}: {description}", agent.spec.id));
     }
-    strict_result(strict, unavailable)
+    strict_result(strict, unavailable_count)
 }
 
 impl Diagnostic {
     fn of(fault: &ConfigFault, strict: bool) -> Self {
-        let known = |number: usize| (number > 0).then_some(number);
+        let nonzero = |number: usize| (number > 0).then_some(number);
         let severity = match fault.severity {
             Severity::Error => "error",
             Severity::Unavailable if strict => "error",
@@ -112,9 +113,9 @@ impl Diagnostic {
             severity,
             code: fault.code,
             file: Some(fault.file.clone()),
-            line: known(fault.line),
-            column: known(fault.column),
-            key: Some(fault.path.clone()).filter(|key| !key.is_empty()),
+            line: nonzero(fault.line),
+            column: nonzero(fault.column),
+            key: Some(fault.key_path.clone()).filter(|key| !key.is_empty()),
             message: fault.message.clone(),
             hint: fault.hint.clone(),
         }
@@ -137,50 +138,57 @@ fn with_boundary(agent: &Agent) -> Option<(&Agent, &Boundary)> {
 fn machine_warnings(
     settings: &Settings,
     untrusted: &[String],
-    obstacle: Option<&str>,
+    unwatched_reason: Option<&str>,
 ) -> Vec<Diagnostic> {
-    let warn = Diagnostic::of_machine;
-    let open = settings.agents.iter().filter_map(with_boundary).filter_map(|(agent, boundary)| {
-        let key = format!("agents.{}", agent.spec.id);
-        let hint = "`algonius doctor` suggests a fix";
-        Some(warn(FaultCode::OpenBoundary, Some(key), boundary.warning()?, hint))
-    });
+    let machine_warning = Diagnostic::of_machine;
+    let open_boundaries =
+        settings.agents.iter().filter_map(with_boundary).filter_map(|(agent, boundary)| {
+            let key = format!("agents.{}", agent.spec.id);
+            let hint = "`algonius doctor` suggests a fix";
+            Some(machine_warning(FaultCode::OpenBoundary, Some(key), boundary.warning()?, hint))
+        });
     let untrusted = untrusted.iter().map(|fault| {
-        warn(
+        machine_warning(
             FaultCode::UntrustedFile,
             None,
             fault.clone(),
             "`serve` refuses to start until it is repaired",
         )
     });
-    let unwatched = obstacle.filter(|_| settings.server.configuration.watch).map(|reason| {
-        let key = Some("server.watch".to_owned());
-        warn(FaultCode::Unwatched, key, reason.to_owned(), "apply changes by `algonius reload`")
-    });
-    open.chain(untrusted).chain(unwatched).collect()
+    let unwatched =
+        unwatched_reason.filter(|_| settings.server.configuration.watch).map(|reason| {
+            let key = Some("server.watch".to_owned());
+            machine_warning(
+                FaultCode::Unwatched,
+                key,
+                reason.to_owned(),
+                "apply changes by `algonius reload`",
+            )
+        });
+    open_boundaries.chain(untrusted).chain(unwatched).collect()
 }
 
 /// Fails a strict check of a configuration in which some agents cannot serve.
-const fn strict_result(strict: bool, unavailable: usize) -> Result<(), CliError> {
-    if strict && unavailable > 0 {
-        return Err(CliError::Unavailable { agents: unavailable });
+const fn strict_result(strict: bool, unavailable_count: usize) -> Result<(), CliError> {
+    if strict && unavailable_count > 0 {
+        return Err(CliError::Unavailable { agents: unavailable_count });
     }
     Ok(())
 }
 
 /// Decides how this machine isolates each agent.
-fn isolate(settings: &mut Settings) {
+fn decide_isolation_of_agents(settings: &mut Settings) {
     let capabilities = host_capabilities();
     let host = HostContext { capabilities: &capabilities, files: &settings.service_files };
     settings.agents.iter_mut().for_each(|agent| decide_isolation(agent, &host));
 }
 
 /// Prints the schema of configurations.
-pub(crate) fn schema(out: &CliOutput) {
+pub(crate) fn print_schema(out: &CliOutput) {
     out.print_json(&config::schema());
 }
 
 /// Prints the OpenAPI document of the service.
-pub(crate) fn openapi(out: &CliOutput) {
+pub(crate) fn print_openapi(out: &CliOutput) {
     out.print_json(&crate::openapi());
 }

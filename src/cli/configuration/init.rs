@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::search::Configuration;
+use super::search::ConfigLocation;
 use crate::cli::error::CliError;
 use crate::cli::output::CliOutput;
 use crate::config;
-use crate::platform::token;
+use crate::platform::operator_token;
 
 /// Paths of the written files.
 pub(crate) struct WrittenFiles {
@@ -18,7 +18,7 @@ pub(crate) struct WrittenFiles {
 
 /// Writes both files and prints the next steps. Without a directory the files go where every command finds them.
 pub(crate) fn run(folder: Option<&Path>, force: bool, out: &CliOutput) -> Result<(), CliError> {
-    let user_file = Configuration::of_user().filter(|_| folder.is_none());
+    let user_file = ConfigLocation::user_file().filter(|_| folder.is_none());
     let file = match (folder, user_file) {
         (Some(folder), _) => folder.join("supervisor.toml"),
         (None, Some(file)) => file,
@@ -34,7 +34,7 @@ pub(crate) fn run(folder: Option<&Path>, force: bool, out: &CliOutput) -> Result
     }
     out.print_line(&format!("configuration  {}", file.display()));
     out.print_line(&format!("token          {}", token_file.display()));
-    let is_found = Configuration::find(None).file.as_ref() == Some(&file);
+    let is_found = ConfigLocation::find(None).file.as_ref() == Some(&file);
     let config_option =
         if is_found { String::new() } else { format!(" --config {}", file.display()) };
     out.print_line(&format!("next           algonius serve{config_option}"));
@@ -43,20 +43,20 @@ pub(crate) fn run(folder: Option<&Path>, force: bool, out: &CliOutput) -> Result
 
 /// Writes the shipped configuration into a file, and a token beside the data of the service.
 pub(crate) fn write(file: PathBuf, force: bool) -> Result<WrittenFiles, CliError> {
-    let fault = |problem, file: &Path| {
+    let file_error = |problem, file: &Path| {
         let file = file.to_owned();
         move |source| CliError::File { problem, file, source }
     };
     let folder = file.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(fault("cannot make", folder))?;
+    std::fs::create_dir_all(folder).map_err(file_error("cannot make", folder))?;
     let mut options = std::fs::OpenOptions::new();
     // `create_new` fails in the same call if a file exists, so no other process can come in between.
     options.write(true).create_new(!force).create(force).truncate(force);
-    let opened = options.open(&file).map_err(fault("cannot write", &file))?;
-    std::io::Write::write_all(&mut { opened }, config::SHIPPED_CONFIG.as_bytes())
-        .map_err(fault("cannot write", &file))?;
+    let opened_file = options.open(&file).map_err(file_error("cannot write", &file))?;
+    std::io::Write::write_all(&mut { opened_file }, config::SHIPPED_CONFIG.as_bytes())
+        .map_err(file_error("cannot write", &file))?;
     let env = |name: &str| std::env::var(name).ok();
     let token_file = config::default_token_file(&env);
-    token::ensure(&token_file).map_err(fault("cannot write", &token_file))?;
+    operator_token::read_or_create(&token_file).map_err(file_error("cannot write", &token_file))?;
     Ok(WrittenFiles { file, token_file })
 }

@@ -30,7 +30,7 @@ pub(crate) fn run(
         secrets.extend(settings.secrecy.secrets);
         redaction = settings.secrecy.redaction;
     }
-    let redactor = Arc::new(Redactor::new(secrets).with(redaction));
+    let redactor = Arc::new(Redactor::new(secrets).with_configuration(redaction));
     let (input, output) = (io::stdin().lock(), io::stdout().lock());
     if ndjson {
         redact_documents(input, output, &redactor)
@@ -44,8 +44,8 @@ fn read_secrets(files: Vec<PathBuf>) -> Result<Vec<String>, CliError> {
     let mut secrets = Vec::new();
     for file in files {
         let problem = "secrets cannot be read from";
-        let read = fs::read_to_string(&file);
-        let text = read.map_err(|source| CliError::File { problem, file, source })?;
+        let read_result = fs::read_to_string(&file);
+        let text = read_result.map_err(|source| CliError::File { problem, file, source })?;
         secrets.extend(text.lines().map(str::to_owned));
     }
     Ok(secrets)
@@ -81,8 +81,8 @@ fn redact_documents(
     let (mut input, mut line) = (BufReader::new(input), Vec::new());
     loop {
         line.clear();
-        let read = input.read_until(b'\n', &mut line);
-        if read.map_err(|source| CliError::Input { source })? == 0 {
+        let read_result = input.read_until(b'\n', &mut line);
+        if read_result.map_err(|source| CliError::Input { source })? == 0 {
             return Ok(());
         }
         let redacted = redact_document(&String::from_utf8_lossy(&line), redactor);
@@ -144,8 +144,8 @@ mod tests {
         let redactor = redactor();
         let line = format!("{}\n", json!({"a": [format!("x {SECRET}"), 1], "n": null}));
         let document = redact_document(&line, &redactor);
-        let read: Value = serde_json::from_str(&document).expect("JSON");
-        assert_eq!((&read["a"][1], &read["n"]), (&json!(1), &Value::Null));
+        let parsed: Value = serde_json::from_str(&document).expect("JSON");
+        assert_eq!((&parsed["a"][1], &parsed["n"]), (&json!(1), &Value::Null));
         assert!(document.ends_with('\n') && !document.contains(SECRET), "{document}");
         let text = super::redact_document(&format!("no json: {SECRET}"), &redactor);
         assert!(text.starts_with("no json: ") && !text.contains(SECRET), "{text}");

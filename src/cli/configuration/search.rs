@@ -38,35 +38,35 @@ impl ConfigOrigin {
 
 /// Configuration that a command works with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Configuration {
+pub(crate) struct ConfigLocation {
     /// `None` for the shipped configuration.
     pub(crate) file: Option<PathBuf>,
     pub(crate) origin: ConfigOrigin,
 }
 
-impl Configuration {
-    /// Searches in the documented order. `named` is the file of the command line or of `ALGONIUS_CONFIG`, which is
+impl ConfigLocation {
+    /// Searches in the documented order. `named_file` is the file of the command line or of `ALGONIUS_CONFIG`, which is
     /// used even if it does not exist.
-    pub(crate) fn find(named: Option<&Path>) -> Self {
-        if let Some(file) = named {
+    pub(crate) fn find(named_file: Option<&Path>) -> Self {
+        if let Some(file) = named_file {
             return Self { file: Some(file.to_owned()), origin: ConfigOrigin::Named };
         }
         if let Some(unit) = InstalledUnit::find() {
-            return Self { file: Some(unit.config), origin: ConfigOrigin::Unit };
+            return Self { file: Some(unit.config_file), origin: ConfigOrigin::Unit };
         }
         let directories = DirectoryVariables::of_this_process();
         let defaults =
             [(UnitOwner::User, ConfigOrigin::User), (UnitOwner::Machine, ConfigOrigin::Machine)];
         let existing = defaults.into_iter().find_map(|(owner, origin)| {
-            let file = owner.configuration(&directories).ok().filter(|file| file.exists())?;
+            let file = owner.config_file(&directories).ok().filter(|file| file.exists())?;
             Some(Self { file: Some(file), origin })
         });
         existing.unwrap_or(Self { file: None, origin: ConfigOrigin::Shipped })
     }
 
     /// Returns the path of the present user's file, even if it does not exist; `None` if no home directory is known.
-    pub(crate) fn of_user() -> Option<PathBuf> {
-        UnitOwner::User.configuration(&DirectoryVariables::of_this_process()).ok()
+    pub(crate) fn user_file() -> Option<PathBuf> {
+        UnitOwner::User.config_file(&DirectoryVariables::of_this_process()).ok()
     }
 
     /// Returns the file and the reason for its choice, in one line.

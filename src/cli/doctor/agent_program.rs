@@ -21,27 +21,27 @@ pub(in crate::cli) async fn check(
     let command = &settings.command;
     let is_executable =
         command.is_absolute() && command.is_file() && access(command, AccessFlags::X_OK).is_ok();
-    let mut findings = vec![program(agent, settings, is_executable)];
+    let mut findings = vec![program_finding(agent, settings, is_executable)];
     if let Some(requester) = requester.filter(|_| is_executable) {
-        findings.extend(version(agent, settings, requester).await);
+        findings.extend(version_finding(agent, settings, requester).await);
     }
-    findings.extend(key(agent, settings));
-    findings.extend(home(agent, settings));
+    findings.extend(key_finding(agent, settings));
+    findings.extend(home_finding(agent, settings));
     findings
 }
 
-fn about(agent: &Agent, aspect: &str) -> String {
+fn subject(agent: &Agent, aspect: &str) -> String {
     format!("agent {}, {aspect}", agent.spec.id)
 }
 
 /// Checks that the program exists; otherwise the finding explains its installation.
-fn program(agent: &Agent, settings: &ProgramSpec, is_executable: bool) -> Finding {
-    let (subject, command) = (about(agent, "program"), settings.command.display());
+fn program_finding(agent: &Agent, settings: &ProgramSpec, is_executable: bool) -> Finding {
+    let (subject, command) = (subject(agent, "program"), settings.command.display());
     if is_executable {
         return Finding::good(subject, command.to_string());
     }
     let steps: String =
-        agent.about.install.iter().map(|step| format!("\n           {step}")).collect();
+        agent.preset_metadata.install.iter().map(|step| format!("\n           {step}")).collect();
     let fix = if steps.is_empty() {
         "name where it is by `command`".to_owned()
     } else {
@@ -51,7 +51,7 @@ fn program(agent: &Agent, settings: &ProgramSpec, is_executable: bool) -> Findin
 }
 
 /// Checks the version, if the preset defines how to query it.
-async fn version(
+async fn version_finding(
     agent: &Agent,
     settings: &Arc<ProgramSpec>,
     requester: &VersionRequester,
@@ -59,7 +59,7 @@ async fn version(
     settings.program_runtime.version.as_ref()?;
     let ProgramStatus { version, warning, tested, .. } =
         inspect_program(requester, Arc::clone(&agent.spec), Arc::clone(settings)).await;
-    let subject = about(agent, "version");
+    let subject = subject(agent, "version");
     Some(match (warning, version) {
         (Some(warning), _) => {
             Finding::warning(&subject, warning, "install a release that was tested, or try it out")
@@ -73,29 +73,29 @@ async fn version(
 }
 
 /// Checks that one of the agent's keys is set.
-fn key(agent: &Agent, settings: &ProgramSpec) -> Option<Finding> {
-    let keys = &agent.about.keys;
+fn key_finding(agent: &Agent, settings: &ProgramSpec) -> Option<Finding> {
+    let keys = &agent.preset_metadata.credential_variables;
     if keys.is_empty() {
         return None;
     }
-    let subject = about(agent, "key");
+    let subject = subject(agent, "key");
     let is_set = |key: &&String| settings.env.contains_key(*key);
     if let Some(key) = keys.iter().find(is_set) {
         return Some(Finding::good(subject, format!("{key} is set")));
     }
     let names = keys.join(" or ");
-    let mut text = format!("set {names} in the environment of the service");
-    if let Some(login) = &agent.about.login {
+    let mut fix = format!("set {names} in the environment of the service");
+    if let Some(login) = &agent.preset_metadata.login_command {
         let home = settings.program_runtime.home.display();
-        text.push_str(&format!(", or log in:\n           HOME={home} {login}"));
+        fix.push_str(&format!(", or log in:\n           HOME={home} {login}"));
     }
-    Some(Finding::warning(&subject, "the agent has no key for its model", text))
+    Some(Finding::warning(&subject, "the agent has no key for its model", fix))
 }
 
 /// Checks that the agent's own home directory can be created or written to.
-fn home(agent: &Agent, settings: &ProgramSpec) -> Option<Finding> {
-    let path = &settings.program_runtime.own.as_ref()?.path;
-    let (subject, path_text) = (about(agent, "home"), path.display());
+fn home_finding(agent: &Agent, settings: &ProgramSpec) -> Option<Finding> {
+    let path = &settings.program_runtime.agent_home.as_ref()?.path;
+    let (subject, path_text) = (subject(agent, "home"), path.display());
     let fix = "give the folder to the user of the service";
     if path.is_dir() {
         return Some(match access(path, AccessFlags::W_OK) {

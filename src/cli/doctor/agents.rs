@@ -7,7 +7,7 @@ use algonius_actors::decide::host::resources::{enforced_limits, missing_capabili
 use algonius_actors::model::agent::remote::RemoteSpec;
 use algonius_actors::model::host::boundary::BoundaryGap;
 use algonius_actors::model::host::host_capabilities::{CapabilityState, HostCapabilities};
-use algonius_actors::model::host::sandbox::{Confinement, Isolation, Requirement};
+use algonius_actors::model::host::sandbox::{Confinement, Isolation, IsolationRequirement};
 use algonius_actors::model::program::ProgramSpec;
 
 use super::finding::Finding;
@@ -25,31 +25,36 @@ pub(super) async fn check(
 ) -> Vec<Finding> {
     let host = HostContext { capabilities, files: &settings.service_files };
     settings.agents.iter_mut().for_each(|agent| decide_isolation(agent, &host));
-    let mut findings: Vec<_> = watch(settings, file).into_iter().collect();
+    let mut findings: Vec<_> = watch_finding(settings, file).into_iter().collect();
     // The checks of programs with a preset are more detailed.
-    let has_version = |program: &Arc<ProgramSpec>| program.program_runtime.version.is_some();
-    let has_preset = |agent: &Agent| agent.spec.enabled && agent.program().is_some_and(has_version);
+    let has_version_query = |program: &Arc<ProgramSpec>| program.program_runtime.version.is_some();
+    let has_detailed_checks =
+        |agent: &Agent| agent.spec.enabled && agent.program().is_some_and(has_version_query);
     let needs_version_request =
-        |agent: &Agent| has_preset(agent) || version::has_known_version_flag(agent);
+        |agent: &Agent| has_detailed_checks(agent) || version::has_known_version_flag(agent);
     let holder = match settings.agents.iter().any(needs_version_request) {
         true => TemporaryHolder::start(capabilities, &settings.service_files).await.ok(),
         false => None,
     };
     let requester = holder.as_ref().map(TemporaryHolder::requester);
     for agent in &settings.agents {
-        let version = match requester.filter(|_| !has_preset(agent)) {
-            Some(requester) => version::of(agent, requester).await,
+        let version = match requester.filter(|_| !has_detailed_checks(agent)) {
+            Some(requester) => version::version_text(agent, requester).await,
             None => String::new(),
         };
         let program = agent.program().zip(agent.spec.program());
-        let program = program.filter(|(_, program_facts)| program_facts.missing.is_none());
+        let program = program.filter(|(_, program_facts)| program_facts.missing_program.is_none());
         findings.extend(program.map(|(program, program_facts)| {
-            finding(agent, (program, &program_facts.confinement), (capabilities, &version))
+            isolation_finding(
+                agent,
+                (program, &program_facts.confinement),
+                (capabilities, &version),
+            )
         }));
         if let AgentWorker::Remote(remote) = &agent.worker {
             findings.push(remote_finding(agent, remote));
         }
-        if has_preset(agent) {
+        if has_detailed_checks(agent) {
             findings.extend(agent_program::check(agent, requester).await);
         }
     }
@@ -60,9 +65,9 @@ pub(super) async fn check(
 }
 
 /// Checks that changed configuration files are applied automatically.
-fn watch(settings: &Settings, file: Option<&Path>) -> Option<Finding> {
+fn watch_finding(settings: &Settings, file: Option<&Path>) -> Option<Finding> {
     let file = file.filter(|_| settings.server.configuration.watch)?;
-    let Some(reason) = file_trust::obstacle(settings, Some(file)) else {
+    let Some(reason) = file_trust::automatic_reload_obstacle(settings, Some(file)) else {
         return Some(Finding::good("server.watch", "changed files are applied automatically"));
     };
     let text = format!("changed files are applied only by `algonius reload`: {reason}");
@@ -71,71 +76,75 @@ fn watch(settings: &Settings, file: Option<&Path>) -> Option<Finding> {
 }
 
 /// Returns the finding about an agent whose program was found, with its isolation.
-fn finding(
+fn isolation_finding(
     agent: &Agent,
     (program, confinement): (&ProgramSpec, &Confinement),
     (capabilities, version): (&HostCapabilities, &str),
 ) -> Finding {
     let spec = &agent.spec;
-    let groups =
+    let controllers =
         (capabilities.cgroup == CapabilityState::Usable).then_some(capabilities.controllers);
-    let missing = missing_capability(&program.resources, groups).filter(|_| spec.enabled);
-    let (state, command) =
+    let missing_controller =
+        missing_capability(&program.resources, controllers).filter(|_| spec.enabled);
+    let (disabled_note, command) =
         (if spec.enabled { "" } else { " (disabled)" }, program.command.display());
     let clause = |isolation: Isolation| format!(" by {}", isolation.as_str());
     let isolation_clause = confinement.isolation.map(clause).unwrap_or_default();
-    let limits = match (missing, enforced_limits(&program.resources, groups)) {
-        (Some(missing), _) => format!("; requires a control group, and from here {missing}"),
+    let limits = match (missing_controller, enforced_limits(&program.resources, controllers)) {
+        (Some(missing_controller), _) => {
+            format!("; requires a control group, and from here {missing_controller}")
+        }
         (None, limits) if limits.is_empty() => String::new(),
         (None, limits) => format!("; {limits}"),
     };
     let (enforcement, boundary) = (confinement.enforcement, &confinement.boundary);
-    let word = enforcement.as_str();
+    let level = enforcement.as_str();
     let text = format!(
-        "runs {command}{version}{state}; sandbox {word}{isolation_clause}; boundary {boundary}{limits}"
+        "runs {command}{version}{disabled_note}; sandbox {level}{isolation_clause}; boundary {boundary}{limits}"
     );
-    let about = format!("agent {}", spec.id);
+    let subject = format!("agent {}", spec.id);
     let is_insufficient = enforcement.is_incomplete() || !boundary.gaps.is_empty();
     match is_insufficient && spec.enabled {
         true if falls_short((spec.access, confinement), &program.sandbox) => {
-            Finding::bad(&about, text, remedy(confinement, program))
+            Finding::bad(&subject, text, suggested_fix(confinement, program))
         }
-        true => Finding::warning(&about, text, remedy(confinement, program)),
+        true => Finding::warning(&subject, text, suggested_fix(confinement, program)),
         // The service may run in another control group than this command.
-        false if missing.is_some() => Finding::warning(
-            &about,
+        false if missing_controller.is_some() => Finding::warning(
+            &subject,
             text,
             "delegate a control group to the service (docs/service.md)",
         ),
-        false => Finding::good(about, text),
+        false => Finding::good(subject, text),
     }
 }
 
 /// Returns the finding about a remote agent. The remote service is not called.
 fn remote_finding(agent: &Agent, remote: &RemoteSpec) -> Finding {
-    let state = if agent.spec.enabled { "" } else { " (disabled)" };
+    let disabled_note = if agent.spec.enabled { "" } else { " (disabled)" };
     let RemoteSpec { url, version, binding, .. } = remote;
-    let text = format!("calls {url} by A2A {} over {}{state}", version.as_str(), binding.as_str());
+    let text =
+        format!("calls {url} by A2A {} over {}{disabled_note}", version.as_str(), binding.as_str());
     Finding::good(format!("agent {}", agent.spec.id), text)
 }
 
 /// Returns the fix for the widest isolation gap of an agent.
-fn remedy(confinement: &Confinement, program: &ProgramSpec) -> String {
-    let has = |gap| confinement.boundary.gaps.contains(&gap);
-    let is_off = !program.sandbox.enforce;
-    let fix = if is_off {
+fn suggested_fix(confinement: &Confinement, program: &ProgramSpec) -> String {
+    let has_gap = |gap| confinement.boundary.gaps.contains(&gap);
+    let is_sandbox_off = !program.sandbox.enforce;
+    let fix = if is_sandbox_off {
         "leave out `sandbox.enforce = false`"
-    } else if has(BoundaryGap::ServiceFiles) || confinement.enforcement.is_incomplete() {
+    } else if has_gap(BoundaryGap::ServiceFiles) || confinement.enforcement.is_incomplete() {
         "install bubblewrap, give the agent a user of its own (`user`), or confine it to its folder \
          (`sandbox.writable = []`)"
-    } else if has(BoundaryGap::Configuration) {
+    } else if has_gap(BoundaryGap::Configuration) {
         "move the configuration out of the folders in which the agent works"
-    } else if has(BoundaryGap::UserFiles) {
+    } else if has_gap(BoundaryGap::UserFiles) {
         "confine the agent to its folder (`sandbox.writable = []`), or give it a user of its own (`user`)"
     } else {
         "install bubblewrap or a newer kernel"
     };
-    let accept = program.sandbox.required != Requirement::Nothing;
-    let accept = if accept { "; `sandbox.required = false` starts it nevertheless" } else { "" };
-    format!("{fix}{accept}")
+    let is_required = program.sandbox.required != IsolationRequirement::Nothing;
+    let hint = if is_required { "; `sandbox.required = false` starts it nevertheless" } else { "" };
+    format!("{fix}{hint}")
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::finding::Finding;
 use crate::cli::client::ServiceClient;
-use crate::cli::client::query::percent_encode;
+use crate::cli::client::percent_encoding::percent_encode;
 use crate::cli::error::CliError;
 use crate::cli::service::installed::InstalledUnit;
 use crate::config::NETWORK_VARIABLES;
@@ -36,7 +36,7 @@ const MAX_NAMES_PER_REQUEST: usize = 200;
 /// Source of the variables.
 enum EnvironmentOrigin {
     /// The service at this address reported which variables are set.
-    Service { url: String, set: BTreeMap<String, bool> },
+    Service { url: String, is_set_by_name: BTreeMap<String, bool> },
     /// The installed unit, whose file was read.
     Unit,
     /// This terminal, for this reason.
@@ -50,15 +50,15 @@ pub(crate) struct AgentEnvironment {
 }
 
 impl AgentEnvironment {
-    /// Requests the variables that `read` looks up from the service that reads `file`. Without a response, uses
+    /// Requests the variables that `read_config` looks up from the service that reads `file`. Without a response, uses
     /// those of the unit that starts the service on the file, otherwise those of this terminal.
-    pub(crate) async fn of(
+    pub(crate) async fn query(
         client: Result<&ServiceClient, &CliError>,
         file: Option<&Path>,
         unit: Option<InstalledUnit>,
-        read: impl Fn(&dyn Fn(&str) -> Option<String>),
+        read_config: impl Fn(&dyn Fn(&str) -> Option<String>),
     ) -> Self {
-        let origin = match from_service(client, file, read).await {
+        let origin = match query_service(client, file, read_config).await {
             Ok(origin) => origin,
             Err(_) if unit.is_some() => EnvironmentOrigin::Unit,
             Err(reason) => EnvironmentOrigin::Terminal { reason },
@@ -75,7 +75,7 @@ impl AgentEnvironment {
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let local_value = || InstalledUnit::variable_of(self.unit.as_ref(), name);
         match &self.origin {
-            EnvironmentOrigin::Service { set, .. } => match set.get(name) {
+            EnvironmentOrigin::Service { is_set_by_name, .. } => match is_set_by_name.get(name) {
                 Some(true) => Some(
                     local_value()
                         .or_else(|| terminal_variable(name))
@@ -90,17 +90,17 @@ impl AgentEnvironment {
 
     /// Returns the findings about the source of the variables, and about variables that only this terminal has.
     pub(crate) fn findings(&self) -> Vec<Finding> {
-        const ABOUT: &str = "variables";
+        const SUBJECT: &str = "variables";
         let origin_finding = match &self.origin {
             EnvironmentOrigin::Service { url, .. } => {
-                Finding::good(ABOUT, format!("read from the service that runs at {url}"))
+                Finding::good(SUBJECT, format!("read from the service that runs at {url}"))
             }
             EnvironmentOrigin::Unit => Finding::good(
-                ABOUT,
+                SUBJECT,
                 "read from the installed unit and its file of variables; the service was not queried",
             ),
             EnvironmentOrigin::Terminal { reason } => Finding::good(
-                ABOUT,
+                SUBJECT,
                 format!("read from this terminal, and a service may have others: {reason}"),
             ),
         };
@@ -112,14 +112,14 @@ impl AgentEnvironment {
     /// Returns the finding about network variables that this terminal has and the service lacks.
     fn missing_variables(&self) -> Option<Finding> {
         let knows_service = !matches!(self.origin, EnvironmentOrigin::Terminal { .. });
-        let is_lacking = |name: &&&str| {
+        let is_missing = |name: &&&str| {
             knows_service && terminal_variable(name).is_some() && self.variable(name).is_none()
         };
-        let lacking: Vec<_> = NETWORK_VARIABLES.iter().filter(is_lacking).copied().collect();
-        if lacking.is_empty() {
+        let missing: Vec<_> = NETWORK_VARIABLES.iter().filter(is_missing).copied().collect();
+        if missing.is_empty() {
             return None;
         }
-        let text = format!("{} set here, and not for the service", lacking.join(", "));
+        let text = format!("{} set here, and not for the service", missing.join(", "));
         let fix = "start the service with them (under systemd: the file `environment` beside the \
             configuration), or its agents do not get them";
         Some(Finding::warning("network", text, fix))
@@ -131,36 +131,37 @@ fn terminal_variable(name: &str) -> Option<String> {
 }
 
 /// Queries the service; the error is the reason why there is no answer.
-async fn from_service(
+async fn query_service(
     client: Result<&ServiceClient, &CliError>,
     file: Option<&Path>,
-    read: impl Fn(&dyn Fn(&str) -> Option<String>),
+    read_config: impl Fn(&dyn Fn(&str) -> Option<String>),
 ) -> Result<EnvironmentOrigin, String> {
     let client = client.map_err(|_error| "no token for a request to it was found".to_owned())?;
     let names = RefCell::new(BTreeSet::new());
-    read(&|name| {
+    read_config(&|name| {
         names.borrow_mut().insert(name.to_owned());
         terminal_variable(name)
     });
     let mut names = names.into_inner();
     names.extend(NETWORK_VARIABLES.map(str::to_owned));
-    let is_requested = |name: &String| !LOCAL_VARIABLES.contains(&name.as_str()) && is_name(name);
+    let is_requested =
+        |name: &String| !LOCAL_VARIABLES.contains(&name.as_str()) && is_variable_name(name);
     let names: Vec<_> = names.into_iter().filter(is_requested).collect();
     let file = file.and_then(|file| file.canonicalize().ok());
-    let file =
+    let file_query =
         file.map_or(String::new(), |it| format!("&file={}", percent_encode(&it.to_string_lossy())));
-    let mut set = BTreeMap::new();
+    let mut is_set_by_name = BTreeMap::new();
     for chunk in names.chunks(MAX_NAMES_PER_REQUEST) {
-        let path = format!("/api/v1/environment?names={}{file}", chunk.join(","));
+        let path = format!("/api/v1/environment?names={}{file_query}", chunk.join(","));
         let status: EnvironmentStatus =
             client.get(&path).await.map_err(|error| failure_reason(client, &error))?;
         if !status.reads_file {
             let url = client.url();
             return Err(format!("the service at {url} reads another configuration"));
         }
-        set.extend(status.variables.into_iter().map(|it| (it.name, it.set)));
+        is_set_by_name.extend(status.variables.into_iter().map(|it| (it.name, it.set)));
     }
-    Ok(EnvironmentOrigin::Service { url: client.url().to_owned(), set })
+    Ok(EnvironmentOrigin::Service { url: client.url().to_owned(), is_set_by_name })
 }
 
 /// Returns the reason why the service gave no answer.
@@ -173,7 +174,7 @@ fn failure_reason(client: &ServiceClient, error: &CliError) -> String {
     }
 }
 
-fn is_name(text: &str) -> bool {
+fn is_variable_name(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let starts_validly = text.bytes().next().is_some_and(|first| !first.is_ascii_digit());
     starts_validly && text.len() <= 128 && text.bytes().all(is_word)

@@ -17,33 +17,33 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
 /// Checks the listening address.
 pub(super) async fn check(server: &ServerSettings) -> Finding {
     let address = server.listen;
-    let about = "address";
-    let other = "name another by `server.listen`, or by --listen";
+    let subject = "address";
+    let fix = "name another by `server.listen`, or by --listen";
     match TcpListener::bind(address).map_err(|error| (error.kind(), error)) {
-        Ok(_) => Finding::good(about, format!("{address} is free")),
+        Ok(_) => Finding::good(subject, format!("{address} is free")),
         Err((io::ErrorKind::AddrInUse, _)) if is_algonius(address).await => {
-            Finding::good(about, format!("{address} is where a service answers now"))
+            Finding::good(subject, format!("{address} is where a service answers now"))
         }
         Err((io::ErrorKind::AddrInUse, _)) if server.tls.is_some() => Finding::warning(
-            about,
+            subject,
             format!("{address} is taken, by this service or by another program"),
-            format!("`algonius status --url https://{address}` shows which; or {other}"),
+            format!("`algonius status --url https://{address}` shows which; or {fix}"),
         ),
         Err((io::ErrorKind::AddrInUse, _)) => {
-            Finding::bad(about, format!("{address} is taken by another program"), other)
+            Finding::bad(subject, format!("{address} is taken by another program"), fix)
         }
-        Err((_, error)) => Finding::bad(about, format!("{address} cannot be had: {error}"), other),
+        Err((_, error)) => Finding::bad(subject, format!("{address} cannot be had: {error}"), fix),
     }
 }
 
 /// True if a service of this kind responds there over plain HTTP.
 async fn is_algonius(address: SocketAddr) -> bool {
-    timeout(HEALTH_TIMEOUT, health(address)).await.is_ok_and(|response| {
+    timeout(HEALTH_TIMEOUT, request_health(address)).await.is_ok_and(|response| {
         response.is_ok_and(|response| response.contains("\r\n\r\n{\"status\":\"ok\"}"))
     })
 }
 
-async fn health(address: SocketAddr) -> io::Result<String> {
+async fn request_health(address: SocketAddr) -> io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     let request = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await?;

@@ -17,18 +17,18 @@ const CLOCK_TOLERANCE: Duration = Duration::from_secs(86_400);
 /// Runs all checks of the machine.
 pub(super) fn check(capabilities: &HostCapabilities) -> Vec<Finding> {
     vec![
-        kernel(capabilities),
-        labels(capabilities),
-        landlock(capabilities),
+        kernel_finding(capabilities),
+        labels_finding(capabilities),
+        landlock_finding(capabilities),
         Finding::good("bubblewrap", bubblewrap_text(capabilities.bubblewrap)),
-        Finding::good("cgroup", groups(capabilities)),
-        user(capabilities),
-        files(capabilities),
-        clock(program_modified_at(), current_time()),
+        Finding::good("cgroup", cgroup_text(capabilities)),
+        user_finding(capabilities),
+        open_files_finding(capabilities),
+        clock_finding(program_modified_at(), current_time()),
     ]
 }
 
-fn kernel(capabilities: &HostCapabilities) -> Finding {
+fn kernel_finding(capabilities: &HostCapabilities) -> Finding {
     let text = format!("{} (5.9 or later is needed)", capabilities.kernel);
     match is_new_enough(&capabilities.kernel) {
         true => Finding::good("kernel", text),
@@ -36,7 +36,7 @@ fn kernel(capabilities: &HostCapabilities) -> Finding {
     }
 }
 
-fn labels(capabilities: &HostCapabilities) -> Finding {
+fn labels_finding(capabilities: &HostCapabilities) -> Finding {
     match capabilities.labels {
         true => Finding::good("labels", "processes can be labelled"),
         false => {
@@ -50,7 +50,7 @@ fn labels(capabilities: &HostCapabilities) -> Finding {
     }
 }
 
-fn landlock(capabilities: &HostCapabilities) -> Finding {
+fn landlock_finding(capabilities: &HostCapabilities) -> Finding {
     match capabilities.landlock {
         None if capabilities.sandbox_capabilities().bubblewrap => {
             Finding::good("landlock", "absent: bubblewrap holds read-only agents")
@@ -69,7 +69,7 @@ fn landlock(capabilities: &HostCapabilities) -> Finding {
     }
 }
 
-fn user(capabilities: &HostCapabilities) -> Finding {
+fn user_finding(capabilities: &HostCapabilities) -> Finding {
     match capabilities.root {
         true => {
             let fix = "make a user for the service: `useradd --system --create-home algonius`";
@@ -79,7 +79,7 @@ fn user(capabilities: &HostCapabilities) -> Finding {
     }
 }
 
-fn files(capabilities: &HostCapabilities) -> Finding {
+fn open_files_finding(capabilities: &HostCapabilities) -> Finding {
     let (current, maximum) = capabilities.open_files;
     let text = format!("{current}, up to {maximum}");
     match maximum >= MIN_OPEN_FILES {
@@ -104,7 +104,7 @@ fn bubblewrap_text(state: CapabilityState) -> String {
 }
 
 /// Describes the control groups of this process; those of the service may differ.
-fn groups(capabilities: &HostCapabilities) -> String {
+fn cgroup_text(capabilities: &HostCapabilities) -> String {
     let Controllers { memory, pids } = capabilities.controllers;
     let limits = match (memory, pids) {
         (true, true) => "with limits of memory and of processes",
@@ -114,7 +114,7 @@ fn groups(capabilities: &HostCapabilities) -> String {
     };
     match capabilities.cgroup {
         CapabilityState::Usable => format!("usable from here, {limits}"),
-        word => format!("{} from here: the service watches limits itself", word.as_str()),
+        state => format!("{} from here: the service watches limits itself", state.as_str()),
     }
 }
 
@@ -129,7 +129,7 @@ fn program_modified_at() -> Option<SystemTime> {
 }
 
 /// Checks the clock: times of a clock that is far behind would make new data appear old.
-fn clock(modified_at: Option<SystemTime>, now: SystemTime) -> Finding {
+fn clock_finding(modified_at: Option<SystemTime>, now: SystemTime) -> Finding {
     let time_text = chrono::DateTime::<chrono::Utc>::from(now).format("%Y-%m-%d %H:%M:%SZ");
     match modified_at.is_some_and(|modified_at| now + CLOCK_TOLERANCE < modified_at) {
         false => Finding::good("clock", format!("it is {time_text}")),
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_clock_behind_the_build_of_the_program_is_wrong() {
         let modified_at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
-        let level = |modified_at, now| clock(modified_at, now).weight;
+        let level = |modified_at, now| clock_finding(modified_at, now).weight;
         assert_eq!(level(Some(modified_at), SystemTime::UNIX_EPOCH), FindingLevel::Bad);
         assert_eq!(level(Some(modified_at), modified_at - CLOCK_TOLERANCE), FindingLevel::Good);
         assert_eq!(level(None, SystemTime::UNIX_EPOCH), FindingLevel::Good);

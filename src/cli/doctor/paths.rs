@@ -16,39 +16,39 @@ const MIN_FREE_BYTES: u64 = 100_000_000;
 const LOW_FREE_BYTES: u64 = 1_000_000_000;
 
 /// Checks the owner and the permissions of the service's files, and the free disk space. `config` is the
-/// configuration file, if there is one, and `variables` the environment file of a unit.
+/// configuration file, if there is one, and `environment_file` the environment file of a unit.
 pub(super) fn check(
     settings: &Settings,
     config: Option<&Path>,
-    variables: Option<&Path>,
+    environment_file: Option<&Path>,
 ) -> Vec<Finding> {
     let server = &settings.server;
     let faults = file_trust::faults(settings, config);
-    let mut findings: Vec<_> = faults.iter().map(untrusted_file).collect();
+    let mut findings: Vec<_> = faults.iter().map(untrusted_file_finding).collect();
     let folders =
         [("server.data_dir", &server.data_dir), ("server.runtime_dir", &server.runtime_dir)];
     for (name, path) in folders {
         if !faults.iter().any(|fault| fault.kind == name) {
-            findings.push(folder(name, path));
+            findings.push(folder_finding(name, path));
         }
     }
     if !faults.iter().any(|fault| fault.kind == "server.token_file") && server.token_file.exists() {
         let text = format!("only its owner can access {}", server.token_file.display());
         findings.push(Finding::good("server.token_file", text));
     }
-    findings.push(free_space(&server.data_dir));
-    findings.extend(variables.and_then(|file| secret("environment", file)));
+    findings.push(free_space_finding(&server.data_dir));
+    findings.extend(environment_file.and_then(|file| secret_file_finding("environment", file)));
     findings
 }
 
 /// Returns the finding about a file that `serve` rejects.
-fn untrusted_file(fault: &file_trust::TrustFault) -> Finding {
+fn untrusted_file_finding(fault: &file_trust::TrustFault) -> Finding {
     let text = format!("{} {}; the service does not start", fault.path.display(), fault.reason);
     Finding::bad(fault.kind, text, fault.repair.clone())
 }
 
 /// Checks a directory of the service that is trusted or does not exist yet.
-fn folder(name: &str, folder: &Path) -> Finding {
+fn folder_finding(name: &str, folder: &Path) -> Finding {
     let path_text = folder.display();
     match fs::metadata(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -74,7 +74,7 @@ fn folder(name: &str, folder: &Path) -> Finding {
 }
 
 /// Checks a file with a secret, which no other user may read; returns `None` if the file does not exist.
-fn secret(name: &str, file: &Path) -> Option<Finding> {
+fn secret_file_finding(name: &str, file: &Path) -> Option<Finding> {
     let (path_text, metadata) = (file.display(), fs::metadata(file).ok()?);
     Some(match metadata.permissions().mode() & 0o077 {
         0 => Finding::good(name, format!("only its owner can access {path_text}")),
@@ -87,17 +87,17 @@ fn secret(name: &str, file: &Path) -> Option<Finding> {
 }
 
 /// Checks the free disk space at the present or future location of the ledger.
-fn free_space(data_dir: &Path) -> Finding {
+fn free_space_finding(data_dir: &Path) -> Finding {
     let existing_folder = data_dir.ancestors().find(|folder| folder.exists()).map(Path::to_owned);
-    let free = existing_folder.as_ref().and_then(|folder: &PathBuf| statvfs(folder).ok());
-    let Some(free) =
-        free.map(|statistics| statistics.blocks_available() * statistics.fragment_size())
+    let statistics = existing_folder.as_ref().and_then(|folder: &PathBuf| statvfs(folder).ok());
+    let Some(free_bytes) =
+        statistics.map(|statistics| statistics.blocks_available() * statistics.fragment_size())
     else {
         return Finding::warning("disk", "the free space is unknown", "look by `df`");
     };
     let (text, fix) =
-        (format!("{} MB free", free / 1_000_000), "make room, or lower `[retention]`");
-    match free {
+        (format!("{} MB free", free_bytes / 1_000_000), "make room, or lower `[retention]`");
+    match free_bytes {
         ..MIN_FREE_BYTES => Finding::bad("disk", text, fix),
         MIN_FREE_BYTES..LOW_FREE_BYTES => Finding::warning("disk", text, fix),
         LOW_FREE_BYTES.. => Finding::good("disk", text),

@@ -41,7 +41,7 @@ pub(super) fn has_known_version_flag(agent: &Agent) -> bool {
 }
 
 /// Returns the version of a program in brackets, or a note that it is unknown. Empty if the program is not started.
-pub(super) async fn of(agent: &Agent, requester: &VersionRequester) -> String {
+pub(super) async fn version_text(agent: &Agent, requester: &VersionRequester) -> String {
     let Ok(regex) = Regex::new(FIRST_LINE_PATTERN) else { return String::new() };
     let Some(program) = agent.program().filter(|_| has_known_version_flag(agent)) else {
         return String::new();

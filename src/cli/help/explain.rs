@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::cli::error::CliError;
 use crate::cli::output::CliOutput;
-use crate::config::nearest;
+use crate::config::nearest_word;
 
 /// Prints the page about a code, or lists all codes.
 ///
@@ -17,9 +17,10 @@ pub(crate) fn run(requested: Option<&str>, out: &CliOutput) -> Result<(), CliErr
         return Ok(());
     };
     let Some(code) = Code::ALL.iter().find(|code| code.as_str() == requested) else {
-        let known: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
-        let near = nearest(requested, &known).map(|near| format!("did you mean `{near}`?"));
-        let hint = near.unwrap_or_else(|| "`algonius explain` lists all codes".to_owned());
+        let known_codes: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        let suggestion = nearest_word(requested, &known_codes)
+            .map(|suggestion| format!("did you mean `{suggestion}`?"));
+        let hint = suggestion.unwrap_or_else(|| "`algonius explain` lists all codes".to_owned());
         return Err(CliError::UnknownCode { code: requested.to_owned(), hint });
     };
     if out.is_json() {
@@ -39,8 +40,8 @@ fn list(out: &CliOutput) {
     let entries =
         Code::ALL.iter().map(|code| [code.as_str(), code.category().as_str(), code.hint()]);
     if out.is_json() {
-        let entry = |[code, category, hint]: [&str; 3]| json!({"code": code, "category": category, "hint": hint});
-        return out.print_json(&entries.map(entry).collect::<Vec<_>>());
+        let to_json = |[code, category, hint]: [&str; 3]| json!({"code": code, "category": category, "hint": hint});
+        return out.print_json(&entries.map(to_json).collect::<Vec<_>>());
     }
     let rows = entries.map(|entry| entry.map(str::to_owned)).collect();
     out.print_table(["CODE", "CATEGORY", "HINT"], rows, "");

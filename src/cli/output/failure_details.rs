@@ -7,13 +7,13 @@ use crate::wire::api::history::ExecutionDetail;
 const MAX_STDERR_LINES: usize = 5;
 
 /// Returns further lines for the message of an error, each with its line break before it.
-pub(crate) fn report(detail: &ExecutionDetail) -> String {
-    let exit = detail.entry.exit_code.map(|code| format!("\n  exit code: {code}"));
-    let mut report = exit.unwrap_or_default();
+pub(crate) fn details_text(detail: &ExecutionDetail) -> String {
+    let exit_code_line = detail.entry.exit_code.map(|code| format!("\n  exit code: {code}"));
+    let mut text = exit_code_line.unwrap_or_default();
     let last_lines: Vec<_> = detail.stderr.lines().rev().take(MAX_STDERR_LINES).collect();
     for line in last_lines.into_iter().rev() {
-        report.push_str(&format!("\n  standard error: {line}"));
+        text.push_str(&format!("\n  standard error: {line}"));
     }
-    report.push_str(&format!("\n  more: algonius tasks show {}", detail.entry.id));
-    report
+    text.push_str(&format!("\n  more: algonius tasks show {}", detail.entry.id));
+    text
 }

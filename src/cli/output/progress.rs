@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
-use super::screen::{cut, size};
+use super::screen::{cut, terminal_size};
 
 /// Interval between two updates.
 const UPDATE_INTERVAL: Duration = Duration::from_secs(1);
@@ -14,24 +14,24 @@ const UPDATE_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct ProgressLine {
     started_at: Instant,
     ticks: Interval,
-    word: String,
+    text: String,
     /// True if the line is enabled, followed by true if it is drawn now.
-    is_wanted: bool,
+    is_enabled: bool,
     is_drawn: bool,
 }
 
 impl ProgressLine {
-    /// Starts to measure the time; `is_wanted` enables the line.
-    pub(crate) fn start(is_wanted: bool) -> Self {
+    /// Starts to measure the time; `is_enabled` enables the line.
+    pub(crate) fn start(is_enabled: bool) -> Self {
         let mut ticks = interval(UPDATE_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let is_wanted = is_wanted && io::stderr().is_terminal();
-        Self { started_at: Instant::now(), ticks, word: String::new(), is_wanted, is_drawn: false }
+        let is_enabled = is_enabled && io::stderr().is_terminal();
+        Self { started_at: Instant::now(), ticks, text: String::new(), is_enabled, is_drawn: false }
     }
 
     /// Sets the text of the line.
-    pub(crate) fn show(&mut self, word: &str) {
-        word.clone_into(&mut self.word);
+    pub(crate) fn show(&mut self, text: &str) {
+        text.clone_into(&mut self.text);
         self.draw();
     }
 
@@ -52,17 +52,17 @@ impl ProgressLine {
     /// Disables the line: the answer takes its place.
     pub(crate) fn disable(&mut self) {
         self.clear();
-        self.is_wanted = false;
+        self.is_enabled = false;
     }
 
     fn draw(&mut self) {
-        if !self.is_wanted || self.word.is_empty() {
+        if !self.is_enabled || self.text.is_empty() {
             return;
         }
         // Only one line of the terminal is redrawn; a second one would remain.
-        let word = self.word.lines().next().unwrap_or_default();
-        let line = format!("{word} ({} s)", self.started_at.elapsed().as_secs());
-        let line = cut(&line, size().0.saturating_sub(1));
+        let first_line = self.text.lines().next().unwrap_or_default();
+        let line = format!("{first_line} ({} s)", self.started_at.elapsed().as_secs());
+        let line = cut(&line, terminal_size().0.saturating_sub(1));
         _ = write!(io::stderr(), "\r{line}\x1b[K");
         self.is_drawn = true;
     }

@@ -13,13 +13,13 @@ const DEFAULT_TERMINAL_SIZE: (usize, usize) = (80, 24);
 /// Lines that replace the previous ones. One draw appears in one step.
 pub(crate) struct Screen {
     /// Number of drawn lines.
-    drawn: usize,
+    drawn_lines: usize,
 }
 
 impl Screen {
     /// Returns standard output, if it is a terminal.
     pub(crate) fn of_stdout() -> Option<Self> {
-        io::stdout().is_terminal().then_some(Self { drawn: 0 })
+        io::stdout().is_terminal().then_some(Self { drawn_lines: 0 })
     }
 
     /// Draws lines over the previous ones; lines that do not fit are cut.
@@ -27,8 +27,8 @@ impl Screen {
     /// # Errors
     /// Fails if the terminal is gone.
     pub(crate) fn draw(&mut self, lines: &[String]) -> io::Result<()> {
-        let (frame, drawn) = frame(lines, self.drawn, size());
-        self.drawn = drawn;
+        let (frame, drawn_lines) = frame(lines, self.drawn_lines, terminal_size());
+        self.drawn_lines = drawn_lines;
         let mut stdout = io::stdout().lock();
         stdout.write_all(frame.as_bytes())?;
         stdout.flush()
@@ -37,7 +37,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        if self.drawn > 0 {
+        if self.drawn_lines > 0 {
             _ = io::stdout().write_all(b"\x1b[?25h"); // The cursor is seen again.
         }
     }
@@ -54,9 +54,9 @@ fn frame(
     let max_lines = height.saturating_sub(1).max(1);
     let mut visible: Vec<String> = lines.iter().map(|line| cut(line, width)).collect();
     if visible.len() > max_lines {
-        let hidden = visible.len() + 1 - max_lines;
+        let hidden_count = visible.len() + 1 - max_lines;
         visible.truncate(max_lines - 1);
-        visible.push(cut(&format!("… and {hidden} more lines"), width));
+        visible.push(cut(&format!("… and {hidden_count} more lines"), width));
     }
     let cursor_up =
         if previous_lines == 0 { String::new() } else { format!("\x1b[{previous_lines}A") };
@@ -74,7 +74,7 @@ pub(crate) fn cut(line: &str, width: usize) -> String {
 }
 
 /// Returns the columns and rows of the terminal.
-pub(crate) fn size() -> (usize, usize) {
+pub(crate) fn terminal_size() -> (usize, usize) {
     match tcgetwinsize(io::stdout()).or_else(|_| tcgetwinsize(io::stderr())) {
         Ok(Winsize { ws_col: columns @ 1.., ws_row: rows @ 1.., .. }) => {
             (columns.into(), rows.into())
@@ -84,7 +84,7 @@ pub(crate) fn size() -> (usize, usize) {
 }
 
 /// Waits for a signal that requests the end of this program.
-pub(crate) async fn stop_requested() {
+pub(crate) async fn wait_for_stop_signal() {
     let terminated = async {
         match signal(SignalKind::terminate()) {
             Ok(mut terminate) => _ = terminate.recv().await,
@@ -104,14 +104,14 @@ mod tests {
     #[test]
     fn a_frame_overwrites_the_previous_one_and_fits() {
         let lines = |texts: &[&str]| texts.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-        let (first, drawn) = frame(&lines(&["one", "two"]), 0, (80, 24));
-        assert_eq!((drawn, first.contains("\x1b[2A")), (2, false));
-        let (second, drawn) = frame(&lines(&["one"]), 2, (80, 24));
+        let (first, drawn_lines) = frame(&lines(&["one", "two"]), 0, (80, 24));
+        assert_eq!((drawn_lines, first.contains("\x1b[2A")), (2, false));
+        let (second, drawn_lines) = frame(&lines(&["one"]), 2, (80, 24));
         assert!(second.contains("\r\x1b[2Aone\x1b[K\r\n\x1b[J"), "{second:?}");
-        assert_eq!(drawn, 1);
-        let (cut, drawn) = frame(&lines(&["one", "two", "three", "four"]), 0, (4, 4));
+        assert_eq!(drawn_lines, 1);
+        let (cut, drawn_lines) = frame(&lines(&["one", "two", "three", "four"]), 0, (4, 4));
         assert!(cut.contains("one\x1b[K\r\ntwo\x1b[K\r\n… a…\x1b[K\r\n"), "{cut:?}");
-        assert_eq!(drawn, 3);
+        assert_eq!(drawn_lines, 3);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 /// Formats a time for people.
-pub(crate) fn time(at: DateTime<Utc>) -> String {
+pub(crate) fn format_time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 

@@ -8,15 +8,15 @@ pub(crate) fn dollars(micros: u64) -> String {
 }
 
 /// Returns one line about the usage of a task; `None` if its agent has reported nothing.
-pub(crate) fn line(amounts: UsageAmounts) -> Option<String> {
+pub(crate) fn usage_line(amounts: UsageAmounts) -> Option<String> {
     let UsageAmounts { turns, input_tokens, cached_input_tokens, output_tokens, cost_micros } =
         amounts;
-    let count = |number: u64, unit: &str| (number > 0).then(|| format!("{number} {unit}"));
+    let count_text = |number: u64, unit: &str| (number > 0).then(|| format!("{number} {unit}"));
     let parts = [
-        count(turns, "turns"),
-        count(input_tokens, "input tokens"),
-        count(cached_input_tokens, "of them from a cache"),
-        count(output_tokens, "output tokens"),
+        count_text(turns, "turns"),
+        count_text(input_tokens, "input tokens"),
+        count_text(cached_input_tokens, "of them from a cache"),
+        count_text(output_tokens, "output tokens"),
         (cost_micros > 0).then(|| dollars(cost_micros)),
     ];
     let parts: Vec<_> = parts.into_iter().flatten().collect();

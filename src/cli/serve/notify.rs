@@ -19,10 +19,10 @@ pub(crate) struct Notifier {
 impl Notifier {
     /// Creates the sender for the socket that the environment names.
     pub(crate) fn of_environment() -> Self {
-        let named = std::env::var_os(NOTIFY_SOCKET).filter(|name| !name.is_empty());
-        let socket_address = named.and_then(|name| {
-            let found = parse_socket_name(&name);
-            found
+        let name = std::env::var_os(NOTIFY_SOCKET).filter(|name| !name.is_empty());
+        let socket_address = name.and_then(|name| {
+            let parsed = parse_socket_name(&name);
+            parsed
                 .inspect_err(|error| tracing::warn!(%error, "{NOTIFY_SOCKET} names no socket"))
                 .ok()
         });
@@ -30,21 +30,21 @@ impl Notifier {
     }
 
     /// Reports that the service accepts connections at this address.
-    pub(crate) fn ready(&self, scheme: &str, address: SocketAddr) {
+    pub(crate) fn notify_ready(&self, scheme: &str, address: SocketAddr) {
         self.send(&format!("READY=1\nSTATUS=serves on {scheme}://{address}\n"));
     }
 
     /// Reports that the service drains and stops.
-    pub(crate) fn stopping(&self) {
+    pub(crate) fn notify_stopping(&self) {
         self.send("STOPPING=1\nSTATUS=draining\n");
     }
 
     /// Sends the text in one datagram, as the protocol requires.
-    fn send(&self, words: &str) {
+    fn send(&self, text: &str) {
         let Some(socket_address) = &self.socket_address else { return };
-        let sent = UnixDatagram::unbound()
-            .and_then(|socket| socket.send_to_addr(words.as_bytes(), socket_address).map(|_| ()));
-        if let Err(error) = sent {
+        let send_result = UnixDatagram::unbound()
+            .and_then(|socket| socket.send_to_addr(text.as_bytes(), socket_address).map(|_| ()));
+        if let Err(error) = send_result {
             tracing::warn!(%error, "failed to notify systemd");
         }
     }

@@ -37,9 +37,9 @@ impl DirectoryVariables {
         Self { config_home, path: std::env::var("PATH").ok() }
     }
 
-    fn in_config_home(&self, rest: &str) -> Result<PathBuf, ServiceError> {
+    fn in_config_home(&self, relative_path: &str) -> Result<PathBuf, ServiceError> {
         let home = self.config_home.as_ref().ok_or(ServiceError::NoHome)?;
-        Ok(home.join(rest))
+        Ok(home.join(relative_path))
     }
 }
 
@@ -56,7 +56,7 @@ impl UnitOwner {
     }
 
     /// Returns the default path of the configuration.
-    pub(in crate::cli) fn configuration(
+    pub(in crate::cli) fn config_file(
         &self,
         directories: &DirectoryVariables,
     ) -> Result<PathBuf, ServiceError> {
@@ -68,7 +68,7 @@ impl UnitOwner {
 
     /// Returns the search path for agents. The agents of a user are in the search path of that user's terminal,
     /// which systemd does not know.
-    pub(super) fn path(&self, directories: &DirectoryVariables) -> String {
+    pub(super) fn search_path(&self, directories: &DirectoryVariables) -> String {
         match (self, &directories.path) {
             (Self::User, Some(path)) => path.clone(),
             (Self::User, None) | (Self::Machine, _) => SYSTEM_PATH.to_owned(),
@@ -76,7 +76,7 @@ impl UnitOwner {
     }
 
     /// Checks that the user of the service exists.
-    pub(super) fn exists(&self) -> Result<(), ServiceError> {
+    pub(super) fn check_user_exists(&self) -> Result<(), ServiceError> {
         match self {
             Self::Machine if !matches!(User::from_name(SERVICE_USER), Ok(Some(_))) => {
                 Err(ServiceError::NoUser { user: SERVICE_USER })

@@ -21,12 +21,12 @@ const LOGIN_VARIABLES: [&str; 8] = [
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::cli) struct InstalledUnit {
     /// Path of the unit.
-    pub(in crate::cli) unit: PathBuf,
+    pub(in crate::cli) unit_file: PathBuf,
     /// Path of the configuration.
-    pub(in crate::cli) config: PathBuf,
+    pub(in crate::cli) config_file: PathBuf,
     /// Variables that the unit sets.
-    set: Vec<(String, String)>,
-    variables: PathBuf,
+    unit_variables: Vec<(String, String)>,
+    environment_file: PathBuf,
 }
 
 impl InstalledUnit {
@@ -34,30 +34,30 @@ impl InstalledUnit {
     pub(in crate::cli) fn find() -> Option<Self> {
         let directories = DirectoryVariables::of_this_process();
         [UnitOwner::User, UnitOwner::Machine].into_iter().find_map(|owner| {
-            let unit = owner.unit_file(&directories).ok()?;
-            let text = fs::read_to_string(&unit).ok()?;
-            read(unit, &text).filter(|_| super::unit::is_generated(&text))
+            let unit_file = owner.unit_file(&directories).ok()?;
+            let text = fs::read_to_string(&unit_file).ok()?;
+            parse_unit(unit_file, &text).filter(|_| super::unit::is_generated(&text))
         })
     }
 
     /// True if the unit starts the service on this file.
-    pub(in crate::cli) fn starts(&self, file: &Path) -> bool {
+    pub(in crate::cli) fn starts_service_on(&self, file: &Path) -> bool {
         let canonical = |file: &Path| fs::canonicalize(file).ok();
-        canonical(file).is_some_and(|file| canonical(&self.config) == Some(file))
+        canonical(file).is_some_and(|file| canonical(&self.config_file) == Some(file))
     }
 
     /// Returns the path of the file with secret variables.
-    pub(in crate::cli) fn variables(&self) -> &Path {
-        &self.variables
+    pub(in crate::cli) fn environment_file(&self) -> &Path {
+        &self.environment_file
     }
 
     /// Returns the future value of a variable in the service.
     pub(in crate::cli) fn variable(&self, name: &str) -> Option<String> {
-        let set = self.set.iter().find(|(key, _)| key == name);
-        if let Some((_, value)) = set {
+        let unit_variable = self.unit_variables.iter().find(|(key, _)| key == name);
+        if let Some((_, value)) = unit_variable {
             return Some(value.clone());
         }
-        let text = fs::read_to_string(&self.variables).unwrap_or_default();
+        let text = fs::read_to_string(&self.environment_file).unwrap_or_default();
         let mut lines = text.lines().filter_map(|line| line.trim().split_once('='));
         let file_value =
             lines.find(|(key, _)| *key == name).map(|(_, value)| unquote(value).to_owned());
@@ -73,18 +73,19 @@ impl InstalledUnit {
     }
 }
 
-fn read(unit: PathBuf, text: &str) -> Option<InstalledUnit> {
+fn parse_unit(unit_file: PathBuf, text: &str) -> Option<InstalledUnit> {
     let value_of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
-    let start = words(value_of("ExecStart=")?);
-    let config = start.iter().skip_while(|word| *word != "--config").nth(1)?;
-    let config = PathBuf::from(config);
+    let start_command = words(value_of("ExecStart=")?);
+    let config_file = start_command.iter().skip_while(|word| *word != "--config").nth(1)?;
+    let config_file = PathBuf::from(config_file);
     let environment = text.lines().filter_map(|line| line.strip_prefix("Environment="));
-    let set = environment.flat_map(words).filter_map(|word| {
+    let unit_variables = environment.flat_map(words).filter_map(|word| {
         let (name, value) = word.split_once('=')?;
         Some((name.to_owned(), expand_specifier(value).to_owned()))
     });
-    let (set, variables) = (set.collect(), config.with_file_name("environment"));
-    Some(InstalledUnit { unit, config, set, variables })
+    let (unit_variables, environment_file) =
+        (unit_variables.collect(), config_file.with_file_name("environment"));
+    Some(InstalledUnit { unit_file, config_file, unit_variables, environment_file })
 }
 
 /// Returns the directory for a specifier of systemd.
@@ -97,8 +98,8 @@ fn expand_specifier(value: &str) -> &str {
 }
 
 fn unquote(value: &str) -> &str {
-    let quoted = |mark| value.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark));
-    quoted('"').or_else(|| quoted('\'')).unwrap_or(value)
+    let strip_quotes = |quote| value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    strip_quotes('"').or_else(|| strip_quotes('\'')).unwrap_or(value)
 }
 
 /// Splits a line into words by the rules of systemd: quotes protect blanks, a backslash protects the next character,
@@ -138,12 +139,14 @@ mod tests {
                 let (program, config) = (Path::new("/usr/bin/algonius"), Path::new(config));
                 let unit =
                     Unit::new(owner.clone(), program, config, path.to_owned()).expect("a unit");
-                let read = read(PathBuf::from("unit"), &unit.text()).expect("what it says");
+                let installed =
+                    parse_unit(PathBuf::from("unit"), &unit.text()).expect("what it says");
                 assert_eq!(
-                    (read.config.as_path(), read.variable("PATH").as_deref()),
+                    (installed.config_file.as_path(), installed.variable("PATH").as_deref()),
                     (config, Some(path))
                 );
-                let state = read.set.iter().find(|(name, _)| name == "XDG_STATE_HOME");
+                let state =
+                    installed.unit_variables.iter().find(|(name, _)| name == "XDG_STATE_HOME");
                 let is_machine = owner == UnitOwner::Machine;
                 assert_eq!(
                     state.map(|(_, value)| value.as_str()),

@@ -9,16 +9,16 @@ use crate::cli::error::service::ServiceError;
 /// systemd instance of the machine or of a user.
 pub(super) struct Systemd {
     scope_args: &'static [&'static str],
-    log: &'static str,
+    log_command: &'static str,
 }
 
 /// State of the service in systemd.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SystemdState {
     /// Activity in the words of systemd: `active (running)`.
-    pub(super) active: String,
+    pub(super) active_state: String,
     /// Automatic start: `enabled`, `disabled`.
-    pub(super) enabled: String,
+    pub(super) enabled_state: String,
     /// Process id, while the service runs.
     pub(super) pid: Option<u32>,
     /// Last status text of the service.
@@ -32,10 +32,10 @@ impl Systemd {
         match owner {
             // Same check as in sd_booted(3).
             UnitOwner::Machine if is_running(Path::new("/run/systemd/system")) => {
-                Ok(Self { scope_args: &[], log: "journalctl -u algonius" })
+                Ok(Self { scope_args: &[], log_command: "journalctl -u algonius" })
             }
             UnitOwner::User if user_runtime_dir().is_some_and(|folder| is_running(&folder)) => {
-                Ok(Self { scope_args: &["--user"], log: "journalctl --user -u algonius" })
+                Ok(Self { scope_args: &["--user"], log_command: "journalctl --user -u algonius" })
             }
             UnitOwner::Machine => Err(ServiceError::NoSystemd { owner: "machine" }),
             UnitOwner::User => Err(ServiceError::NoSystemd { owner: "user" }),
@@ -43,12 +43,12 @@ impl Systemd {
     }
 
     /// Returns the command that shows the log.
-    pub(super) const fn log(&self) -> &'static str {
-        self.log
+    pub(super) const fn log_command(&self) -> &'static str {
+        self.log_command
     }
 
     /// Runs a command of systemd and returns its output.
-    pub(super) fn query(&self, arguments: &[&str]) -> Result<String, ServiceError> {
+    pub(super) fn run_command(&self, arguments: &[&str]) -> Result<String, ServiceError> {
         let mut command = Command::new("systemctl");
         command.args(self.scope_args).args(arguments).stdin(Stdio::null());
         let refusal = |message: String| ServiceError::Refused {
@@ -63,9 +63,9 @@ impl Systemd {
     }
 
     /// Returns the state of the service.
-    pub(super) fn show(&self) -> Result<SystemdState, ServiceError> {
+    pub(super) fn state(&self) -> Result<SystemdState, ServiceError> {
         let properties = "--property=ActiveState,SubState,UnitFileState,MainPID,StatusText";
-        Ok(read(&self.query(&["show", properties, UNIT_NAME])?))
+        Ok(parse_properties(&self.run_command(&["show", properties, UNIT_NAME])?))
     }
 }
 
@@ -74,14 +74,14 @@ fn user_runtime_dir() -> Option<std::path::PathBuf> {
     Some(Path::new(&std::env::var_os("XDG_RUNTIME_DIR")?).join("systemd"))
 }
 
-fn read(properties: &str) -> SystemdState {
+fn parse_properties(properties: &str) -> SystemdState {
     let property = |name: &str| {
         let mut pairs = properties.lines().filter_map(|line| line.split_once('='));
         pairs.find(|(key, _)| *key == name).map_or("", |(_, value)| value)
     };
     SystemdState {
-        active: format!("{} ({})", property("ActiveState"), property("SubState")),
-        enabled: property("UnitFileState").to_owned(),
+        active_state: format!("{} ({})", property("ActiveState"), property("SubState")),
+        enabled_state: property("UnitFileState").to_owned(),
         pid: property("MainPID").parse().ok().filter(|pid| *pid != 0),
         status_text: property("StatusText").to_owned(),
     }

@@ -19,8 +19,8 @@ pub(super) fn is_generated(text: &str) -> bool {
 pub(super) struct Unit {
     owner: UnitOwner,
     program: String,
-    config: String,
-    path: String,
+    config_file: String,
+    search_path: String,
 }
 
 impl Unit {
@@ -28,36 +28,37 @@ impl Unit {
     pub(super) fn new(
         owner: UnitOwner,
         program: &Path,
-        config: &Path,
-        path: String,
+        config_file: &Path,
+        search_path: String,
     ) -> Result<Self, ServiceError> {
         let program = unit_value("the path of the program", program.to_str())?;
-        let config = unit_value("the path of the configuration", config.to_str())?;
-        let path = unit_value("PATH", Some(&path))?;
-        Ok(Self { owner, program, config, path })
+        let config_file = unit_value("the path of the configuration", config_file.to_str())?;
+        let search_path = unit_value("PATH", Some(&search_path))?;
+        Ok(Self { owner, program, config_file, search_path })
     }
 
     /// Returns the path of the configuration.
-    pub(super) fn config(&self) -> &str {
-        &self.config
+    pub(super) fn config_file(&self) -> &str {
+        &self.config_file
     }
 
     /// Returns the search path for agents.
-    pub(super) fn path(&self) -> &str {
-        &self.path
+    pub(super) fn search_path(&self) -> &str {
+        &self.search_path
     }
 
     /// Returns the text of the unit.
     pub(super) fn text(&self) -> String {
         // Lines that consist of one path must not be quoted.
-        let (head, condition) = (self.head(), self.config.replace('%', "%%"));
-        let start = [&self.program, "serve", "--config", &self.config].map(quote).join(" ");
-        let path = quote(format!("PATH={}", self.path));
-        let environment_file = Path::new(&self.config).with_file_name("environment");
+        let (header, condition) = (self.header(), self.config_file.replace('%', "%%"));
+        let start_command =
+            [&self.program, "serve", "--config", &self.config_file].map(quote).join(" ");
+        let path_variable = quote(format!("PATH={}", self.search_path));
+        let environment_file = Path::new(&self.config_file).with_file_name("environment");
         let environment_file = environment_file.display().to_string().replace('%', "%%");
         let UnitVariant { order, user, folders, hardening, target } = self.variant();
         format!(
-            "{head}\
+            "{header}\
              [Unit]\n\
              Description=Command-line agents as A2A agents\n\
              {order}\
@@ -68,9 +69,9 @@ impl Unit {
              # The service notifies systemd when it accepts connections, and when it drains.\n\
              Type=notify\n\
              {user}\
-             ExecStart={start}\n\
+             ExecStart={start_command}\n\
              ExecReload=/bin/kill -HUP $MAINPID\n\
-             Environment={path}\n\
+             Environment={path_variable}\n\
              # Variables of secrets (`env_from`), one NAME=VALUE on a line; mode 600.\n\
              EnvironmentFile=-{environment_file}\n\
              {folders}\
@@ -81,7 +82,7 @@ impl Unit {
         )
     }
 
-    fn head(&self) -> String {
+    fn header(&self) -> String {
         let (flag, user) = match self.owner {
             UnitOwner::Machine => (" --system", ""),
             UnitOwner::User => ("", " --user"),
@@ -184,8 +185,8 @@ LimitLOCKS=infinity
 
 /// Checks that a unit can contain the value.
 fn unit_value(name: &'static str, text: Option<&str>) -> Result<String, ServiceError> {
-    let fits = |text: &&str| !text.chars().any(|char| char == '$' || char.is_control());
-    text.filter(fits).map(str::to_owned).ok_or(ServiceError::InvalidUnitValue { name })
+    let is_allowed = |text: &&str| !text.chars().any(|char| char == '$' || char.is_control());
+    text.filter(is_allowed).map(str::to_owned).ok_or(ServiceError::InvalidUnitValue { name })
 }
 
 /// Returns one quoted word of a line: `%` starts a specifier there, and blanks or quotes end a word.

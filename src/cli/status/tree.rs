@@ -18,13 +18,13 @@ use crate::wire::api::{MachineStatus, ServiceStatus};
 pub(super) fn lines(status: &ServiceStatus) -> Vec<String> {
     let (tree, mut lines) = (&status.tree, Vec::new());
     lines.push(format!("algonius {}", status.version));
-    lines.push(machine(&status.machine));
-    lines.extend(configuration(&status.configuration, tree.at));
+    lines.push(machine_line(&status.machine));
+    lines.extend(configuration_lines(&status.configuration, tree.at));
     lines.extend(status.ledger.as_ref().map(|ledger| ledger_line(ledger, tree.at)));
     lines.push(format!("root{}", health_text(tree.root.health, tree.root.since, 0, tree.at)));
     if let Some(monitor) = &tree.monitor {
         let health = health_text(monitor.health, monitor.since, monitor.restarts, tree.at);
-        lines.push(format!("├─ monitor{health}{}", shortage(tree.pressure.as_ref())));
+        lines.push(format!("├─ monitor{health}{}", shortage_text(tree.pressure.as_ref())));
     }
     lines.extend(tree.scheduler.as_ref().map(|scheduler| scheduler_line(scheduler, tree.at)));
     lines.extend(tree.retention.as_ref().map(|retention| retention_line(retention, tree.at)));
@@ -36,38 +36,40 @@ pub(super) fn lines(status: &ServiceStatus) -> Vec<String> {
 }
 
 /// Returns the line of the scheduler with its next occurrence.
-fn scheduler_line(scheduler: &SchedulerStatus, at: DateTime<Utc>) -> String {
+fn scheduler_line(scheduler: &SchedulerStatus, now: DateTime<Utc>) -> String {
     let SchedulerStatus { actor, schedules, active, locked, due } = scheduler;
-    let health = health_text(actor.health, actor.since, actor.restarts, at);
-    let next = due.iter().min_by_key(|due| due.at).map_or(String::new(), |due| {
-        let (when, clock) = (format_age(due.at, at), due.at.format("%Y-%m-%d %H:%M:%SZ"));
-        format!(", next {} asks {} in {when} ({clock})", due.schedule, due.agent)
+    let health = health_text(actor.health, actor.since, actor.restarts, now);
+    let next_note = due.iter().min_by_key(|due| due.at).map_or(String::new(), |due| {
+        let (age, time) = (format_age(due.at, now), due.at.format("%Y-%m-%d %H:%M:%SZ"));
+        format!(", next {} asks {} in {age} ({time})", due.schedule, due.agent)
     });
-    let locked = match locked {
+    let locked_note = match locked {
         0 => String::new(),
         locked => format!(", {locked} refused: the key of their sealed input is gone"),
     };
-    format!("├─ scheduler{health}, {active} of {schedules} schedules active{locked}{next}")
+    format!(
+        "├─ scheduler{health}, {active} of {schedules} schedules active{locked_note}{next_note}"
+    )
 }
 
 /// Returns the line of the retention with its last pass.
-fn retention_line(retention: &RetentionStatus, at: DateTime<Utc>) -> String {
+fn retention_line(retention: &RetentionStatus, now: DateTime<Utc>) -> String {
     let RetentionStatus { actor, last_pass } = retention;
-    let health = health_text(actor.health, actor.since, actor.restarts, at);
-    let last = last_pass.as_ref().map_or(String::new(), |pass| {
+    let health = health_text(actor.health, actor.since, actor.restarts, now);
+    let last_pass_note = last_pass.as_ref().map_or(String::new(), |pass| {
         let freed = format_megabytes(pass.freed_bytes);
         format!(
             ", last pass {} ago: {} removed, {freed} freed",
-            format_age(at, pass.at),
+            format_age(now, pass.at),
             pass.removed
         )
     });
-    format!("├─ retention{health}{last}")
+    format!("├─ retention{health}{last_pass_note}")
 }
 
 /// Returns the lines of the configuration in force, and of changes that are not in force.
-fn configuration(status: &ConfigurationStatus, at: DateTime<Utc>) -> Vec<String> {
-    let (generation, since) = (status.generation, format_age(at, status.since));
+fn configuration_lines(status: &ConfigurationStatus, now: DateTime<Utc>) -> Vec<String> {
+    let (generation, since) = (status.generation, format_age(now, status.since));
     let mut lines = vec![format!("configuration {generation}, in force for {since}")];
     let pending = status.pending.iter();
     lines.extend(pending.map(|key| format!("  pending  {key}: needs a restart of the service")));
@@ -78,7 +80,7 @@ fn configuration(status: &ConfigurationStatus, at: DateTime<Utc>) -> Vec<String>
 }
 
 /// Returns the resources that the machine lacks, if it refuses new work.
-fn shortage(pressure: Option<&Pressure>) -> String {
+fn shortage_text(pressure: Option<&Pressure>) -> String {
     let Some(pressure) = pressure.filter(|pressure| pressure.is_high()) else {
         return String::new();
     };
@@ -88,44 +90,49 @@ fn shortage(pressure: Option<&Pressure>) -> String {
 }
 
 /// Returns the confinement of programs on this machine.
-fn machine(machine: &MachineStatus) -> String {
+fn machine_line(machine: &MachineStatus) -> String {
     let wardens: Vec<_> = machine.wardens.iter().map(ToString::to_string).collect();
-    let landlock = machine.rungs.landlock;
+    let landlock = machine.capabilities.landlock;
     let landlock = landlock.map_or("no Landlock".to_owned(), |v| format!("Landlock {v}"));
-    let wrap = if machine.rungs.sandbox_capabilities().bubblewrap { ", bubblewrap" } else { "" };
-    let (kernel, root) = (&machine.rungs.kernel, if machine.rungs.root { ", as root" } else { "" });
-    format!("on Linux {kernel}, {landlock}{wrap}, held by warden {}{root}", wardens.join(", "))
+    let bubblewrap_note =
+        if machine.capabilities.sandbox_capabilities().bubblewrap { ", bubblewrap" } else { "" };
+    let (kernel, root) =
+        (&machine.capabilities.kernel, if machine.capabilities.root { ", as root" } else { "" });
+    format!(
+        "on Linux {kernel}, {landlock}{bubblewrap_note}, held by warden {}{root}",
+        wardens.join(", ")
+    )
 }
 
 /// Returns the size of the ledger.
-fn ledger_line(ledger: &StorageStats, at: DateTime<Utc>) -> String {
-    let oldest = ledger
+fn ledger_line(ledger: &StorageStats, now: DateTime<Utc>) -> String {
+    let oldest_note = ledger
         .oldest
-        .map_or(String::new(), |oldest| format!(", the oldest {} ago", format_age(at, oldest)));
+        .map_or(String::new(), |oldest| format!(", the oldest {} ago", format_age(now, oldest)));
     let (count, bytes) = (ledger.executions, format_megabytes(ledger.bytes + ledger.log_bytes));
-    format!("ledger {count} executions in {bytes}{oldest}")
+    format!("ledger {count} executions in {bytes}{oldest_note}")
 }
 
 fn format_megabytes(bytes: u64) -> String {
     format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10)
 }
 
-fn agent_lines(agent: &AgentStatus, at: DateTime<Utc>) -> Vec<String> {
+fn agent_lines(agent: &AgentStatus, now: DateTime<Utc>) -> Vec<String> {
     let work = &agent.work;
     let capacity = work.capacity.map_or("∞".to_owned(), |capacity| capacity.to_string());
-    let health = health_text(agent.health, agent.starts.since, agent.starts.restarts, at);
-    let off = if agent.enabled { "" } else { ", disabled" };
+    let health = health_text(agent.health, agent.starts.since, agent.starts.restarts, now);
+    let disabled_note = if agent.enabled { "" } else { ", disabled" };
     let (running, queued, depth) = (work.running.len(), work.queued.len(), work.queue_depth);
-    let last = work.last_execution.as_ref().map_or(String::new(), |last| {
-        format!(", last {} {} ago", last.outcome, format_age(at, last.at))
+    let last_note = work.last_execution.as_ref().map_or(String::new(), |last| {
+        format!(", last {} {} ago", last.outcome, format_age(now, last.at))
     });
     let mut lines = vec![format!(
-        "├─ {}{health}{off}, running {running}/{capacity}, queue {queued}/{depth}{last}",
+        "├─ {}{health}{disabled_note}, running {running}/{capacity}, queue {queued}/{depth}{last_note}",
         agent.id
     )];
     lines.extend(remarks(agent).into_iter().map(|remark| format!("│    {remark}")));
-    lines.extend(work.running.iter().map(|it| format!("│  ├─ {}", running_line(it, at))));
-    lines.extend(work.queued.iter().map(|it| format!("│  ├─ {}", queued_line(it, at))));
+    lines.extend(work.running.iter().map(|it| format!("│  ├─ {}", running_line(it, now))));
+    lines.extend(work.queued.iter().map(|it| format!("│  ├─ {}", queued_line(it, now))));
     lines
 }
 
@@ -133,12 +140,14 @@ fn agent_lines(agent: &AgentStatus, at: DateTime<Utc>) -> Vec<String> {
 fn remarks(agent: &AgentStatus) -> Vec<String> {
     let resources = Some(&agent.resources).filter(|resources| !resources.is_empty());
     let confinement = agent.confinement.as_ref();
-    let lacking = confinement.map(|it| it.enforcement).filter(|it| it.is_incomplete());
+    let incomplete_enforcement =
+        confinement.map(|it| it.enforcement).filter(|it| it.is_incomplete());
     let wrapped = confinement.filter(|it| it.isolation == Some(Isolation::Bubblewrap));
     let boundary = confinement.map(|it| format!("boundary {}", it.boundary));
     let remarks = [
         agent.unavailable.clone(),
-        lacking.map(|it| format!("what it may not do is not refused: {}", it.as_str())),
+        incomplete_enforcement
+            .map(|it| format!("what it may not do is not refused: {}", it.as_str())),
         wrapped.map(|_| "wrapped by bubblewrap".to_owned()),
         boundary.or_else(|| Some(format!("kind {}", agent.kind.as_str()))),
         resources.map(ToString::to_string),
@@ -160,19 +169,19 @@ pub(in crate::cli) fn program_text(program: &ProgramStatus) -> String {
     preset.into_iter().chain(version).collect::<Vec<_>>().join(", ")
 }
 
-fn running_line(execution: &ExecutionStatus, at: DateTime<Utc>) -> String {
+fn running_line(execution: &ExecutionStatus, now: DateTime<Utc>) -> String {
     let state = execution.state.map_or("silent".to_owned(), |state| state.to_string());
     let since =
-        execution.since.map_or(String::new(), |since| format!(" for {}", format_age(at, since)));
+        execution.since.map_or(String::new(), |since| format!(" for {}", format_age(now, since)));
     let attempt = execution.attempt_id.map_or(String::new(), |attempt_id| {
         format!(", turn {}, attempt {}", attempt_id.turn, attempt_id.attempt)
     });
     let pid = execution.pid.map_or(String::new(), |pid| format!(", pid {pid}"));
-    let left = execution
+    let time_left = execution
         .deadline
-        .map_or(String::new(), |deadline| format!(", {} left", format_age(deadline, at)));
-    let queued = execution.queued.map_or(String::new(), |queued| format!(", {queued}"));
-    format!("{} {state}{since}{attempt}{pid}{left}{queued}", execution.id)
+        .map_or(String::new(), |deadline| format!(", {} left", format_age(deadline, now)));
+    let queue_note = execution.queued.map_or(String::new(), |queued| format!(", {queued}"));
+    format!("{} {state}{since}{attempt}{pid}{time_left}{queue_note}", execution.id)
 }
 
 /// Returns the used and the available amount of each daily limit.
@@ -187,21 +196,21 @@ fn budget_lines(budget: &BudgetStatus) -> Vec<String> {
     budget.bounds.iter().map(line).collect()
 }
 
-fn queued_line(queued: &QueuedStatus, at: DateTime<Utc>) -> String {
+fn queued_line(queued: &QueuedStatus, now: DateTime<Utc>) -> String {
     if let Some(until) = queued.until {
         let (id, reason, until) =
             (queued.id, queued.reason.as_str(), until.format("%Y-%m-%d %H:%M:%SZ"));
         return format!("{id} waits at place {}, {reason} until {until}", queued.position);
     }
-    let (waited, left) = (format_age(at, queued.since), format_age(queued.deadline, at));
-    format!("{} queued at place {} for {waited}, {left} left", queued.id, queued.position)
+    let (waited, time_left) = (format_age(now, queued.since), format_age(queued.deadline, now));
+    format!("{} queued at place {} for {waited}, {time_left} left", queued.id, queued.position)
 }
 
 pub(in crate::cli) fn health_text(
     health: Health,
     since: Option<DateTime<Utc>>,
     restarts: u32,
-    at: DateTime<Utc>,
+    now: DateTime<Utc>,
 ) -> String {
     let word = match health {
         Health::Alive => "",
@@ -211,7 +220,7 @@ pub(in crate::cli) fn health_text(
         Health::Draining => " draining",
         Health::Unavailable => " unavailable",
     };
-    let age = since.map_or(String::new(), |since| format!(" up {}", format_age(at, since)));
+    let age = since.map_or(String::new(), |since| format!(" up {}", format_age(now, since)));
     let restarts_text =
         if restarts == 0 { String::new() } else { format!(", restarts {restarts}") };
     format!("{word}{age}{restarts_text}")

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::lookup;
 use crate::cli::args::approvals::{AnswerArgs, ApprovalsArgs, ApprovalsCommand, DenyArgs};
 use crate::cli::client::ServiceClient;
-use crate::cli::client::query::percent_encode;
+use crate::cli::client::percent_encoding::percent_encode;
 use crate::cli::error::CliError;
 use crate::cli::output::CliOutput;
 use crate::wire::api::ErrorBody;
@@ -33,7 +33,7 @@ pub(in crate::cli) async fn run(
             show(&interaction, out);
             Ok(())
         }
-        Some(ApprovalsCommand::Decisions { agent }) => decisions(client, agent, out).await,
+        Some(ApprovalsCommand::Decisions { agent }) => print_decisions(client, agent, out).await,
         None => list(client, args.all, args.task, out).await,
     }
 }
@@ -99,19 +99,19 @@ async fn send_answer(
         out.print_json(&interaction);
         return Ok(());
     }
-    let closed = interaction.closed.as_ref().map(end_text).unwrap_or_default();
-    out.print_line(&format!("{} {closed}", interaction.id));
+    let end = interaction.closed.as_ref().map(end_text).unwrap_or_default();
+    out.print_line(&format!("{} {end}", interaction.id));
     Ok(())
 }
 
 async fn list(
     client: &ServiceClient,
-    all: bool,
+    with_closed: bool,
     task: Option<String>,
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let mut path = "/api/v1/interactions?limit=1000".to_owned();
-    if !all {
+    if !with_closed {
         path.push_str("&state=open");
     }
     if let Some(task) = task {
@@ -143,14 +143,14 @@ fn row(interaction: &InteractionEntry) -> [String; 6] {
         InteractionState::Open => interaction.due_at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
         _ => "-".to_owned(),
     };
-    let line = interaction.question.message.lines().next().unwrap_or_default();
+    let first_line = interaction.question.message.lines().next().unwrap_or_default();
     [
         interaction.id.to_string(),
         interaction.agent.to_string(),
         interaction.state.as_str().to_owned(),
         expires,
         tool.to_owned(),
-        line.chars().take(MAX_QUESTION_CHARS).collect(),
+        first_line.chars().take(MAX_QUESTION_CHARS).collect(),
     ]
 }
 
@@ -191,11 +191,11 @@ fn show(interaction: &InteractionEntry, out: &CliOutput) {
 /// Returns the end of an interaction in words.
 fn end_text(closed: &ClosedEntry) -> String {
     let answer = closed.answer.as_ref().map_or("no answer", |answer| answer.word());
-    format!("{answer}, {}, {}", source(&closed.by), closed.at.format("%Y-%m-%d %H:%M:%SZ"))
+    format!("{answer}, {}, {}", source_text(&closed.by), closed.at.format("%Y-%m-%d %H:%M:%SZ"))
 }
 
-fn source(by: &AnswerSource) -> String {
-    match by {
+fn source_text(source: &AnswerSource) -> String {
+    match source {
         AnswerSource::Principal { name, channel, .. } => format!("by {name} ({channel})"),
         AnswerSource::Rule { rule } => format!("by the rule {rule}"),
         AnswerSource::Timeout => "because nobody answered in time".to_owned(),
@@ -205,38 +205,39 @@ fn source(by: &AnswerSource) -> String {
     }
 }
 
-async fn decisions(
+async fn print_decisions(
     client: &ServiceClient,
     agent: Option<String>,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let agent = agent.map(|agent| format!("&agent={}", percent_encode(&agent))).unwrap_or_default();
-    let mut all = Vec::new();
+    let agent_query =
+        agent.map(|agent| format!("&agent={}", percent_encode(&agent))).unwrap_or_default();
+    let mut decisions = Vec::new();
     let mut after = 0;
     loop {
-        let path = format!("/api/v1/permission-decisions?limit=1000&after={after}{agent}");
+        let path = format!("/api/v1/permission-decisions?limit=1000&after={after}{agent_query}");
         let list: DecisionList = client.get(&path).await?;
-        all.extend(list.decisions);
+        decisions.extend(list.decisions);
         match list.next {
             Some(next) => after = next,
             None => break,
         }
     }
     if out.is_json() {
-        out.print_json(&DecisionList { decisions: all, next: None });
+        out.print_json(&DecisionList { decisions, next: None });
         return Ok(());
     }
-    let row = |decision: &DecisionEntry| {
+    let decision_row = |decision: &DecisionEntry| {
         [
             decision.number.to_string(),
             decision.at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
             decision.agent.to_string(),
             decision.tool.clone(),
             decision.verdict.as_str().to_owned(),
-            source(&decision.by),
+            source_text(&decision.by),
         ]
     };
-    let rows = all.iter().map(row).collect();
+    let rows = decisions.iter().map(decision_row).collect();
     out.print_table(["NUMBER", "TIME", "AGENT", "TOOL", "VERDICT", "SOURCE"], rows, "no decisions");
     Ok(())
 }
@@ -257,13 +258,14 @@ async fn find_interaction(
         let id = interaction.id.0.simple().to_string();
         part.len() >= 4 && (id.starts_with(&part) || id.ends_with(&part))
     };
-    let mut found: Vec<_> = list.interactions.into_iter().filter(is_match).collect();
-    match found.len() {
-        1 => found.pop().ok_or_else(|| unknown_interaction(id_or_part)),
+    let mut matches: Vec<_> = list.interactions.into_iter().filter(is_match).collect();
+    match matches.len() {
+        1 => matches.pop().ok_or_else(|| unknown_interaction(id_or_part)),
         0 => Err(unknown_interaction(id_or_part)),
         _ => {
-            let candidates = found.iter().map(|interaction| row(interaction).join("  ")).collect();
-            Err(CliError::Ambiguous { id: id_or_part.to_owned(), candidates, more: false })
+            let candidates =
+                matches.iter().map(|interaction| row(interaction).join("  ")).collect();
+            Err(CliError::Ambiguous { id: id_or_part.to_owned(), candidates, has_more: false })
         }
     }
 }

@@ -9,7 +9,7 @@ use algonius_actors::model::permission::PermissionVerdict;
 
 use crate::cli::client::ServiceClient;
 use crate::cli::output::screen::cut;
-use crate::cli::output::time_text::time;
+use crate::cli::output::time_text::format_time;
 use crate::cli::output::usage_text;
 use crate::wire::api::history::TextPart;
 use crate::wire::api::usage::UsageAmounts;
@@ -28,7 +28,7 @@ pub(crate) async fn line(client: &ServiceClient, id: &str, event: &Event) -> Opt
         }
         kind => event_sentence(kind),
     };
-    sentence.map(|sentence| format!("{}  {sentence}", time(event.at)))
+    sentence.map(|sentence| format!("{}  {sentence}", format_time(event.at)))
 }
 
 /// Returns the sentence of an event that refers to no stored text.
@@ -39,13 +39,14 @@ fn event_sentence(kind: &EventKind) -> Option<String> {
             Some(format!("attempt failed: {} ({})", failure.message, failure.code))
         }
         EventKind::Deferred(deferred) => {
-            Some(format!("waits for its account until {}", time(deferred.until)))
+            Some(format!("waits for its account until {}", format_time(deferred.until)))
         }
         EventKind::Artifact { id, name, pieces, last, .. } => {
             artifact_sentence(id, name.as_ref(), pieces, *last)
         }
         EventKind::BudgetCharged { charge, .. } => {
-            usage_text::line(UsageAmounts::from(*charge)).map(|amounts| format!("used {amounts}"))
+            usage_text::usage_line(UsageAmounts::from(*charge))
+                .map(|amounts| format!("used {amounts}"))
         }
         EventKind::Step { step } => Some(step_sentence(step)),
         EventKind::OutputTruncated { channel, dropped } => Some(format!(
@@ -64,7 +65,7 @@ fn event_sentence(kind: &EventKind) -> Option<String> {
         EventKind::InteractionOpened { interaction, message, due_at, .. } => Some(format!(
             "the agent asks: {} (interaction {interaction}, until {})",
             cut(message, MAX_SHOWN_CHARS),
-            time(*due_at)
+            format_time(*due_at)
         )),
         EventKind::InteractionClosed { state, answer, .. } => {
             let answer = answer.as_ref().map(|answer| format!(": {answer}")).unwrap_or_default();
@@ -157,7 +158,7 @@ fn speaker_clause(speaker: MessageRole, message: &str) -> Option<String> {
 /// Returns the start of the texts of a message. An unreadable text is left out, because the event itself is still
 /// valid.
 async fn message_text(client: &ServiceClient, id: &str, pieces: &[StoredPart]) -> String {
-    let mut words = Vec::new();
+    let mut texts = Vec::new();
     for piece in pieces
         .iter()
         .filter(|piece| piece.kind == PartKind::Text && piece.text.to > piece.text.from)
@@ -171,10 +172,10 @@ async fn message_text(client: &ServiceClient, id: &str, pieces: &[StoredPart]) -
         );
         if let Ok(part) = client.get::<TextPart>(&path).await {
             let length = usize::try_from(to - from).unwrap_or(usize::MAX).min(part.text.len());
-            words.push(part.text.get(..length).unwrap_or(&part.text).to_owned());
+            texts.push(part.text.get(..length).unwrap_or(&part.text).to_owned());
         }
     }
-    words.join("\n")
+    texts.join("\n")
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use uuid::Uuid;
 
 use crate::cli::args::filters::Filters;
-use crate::cli::client::{ServiceClient, similar_agent};
+use crate::cli::client::{ServiceClient, similar_agent_hint};
 use crate::cli::error::CliError;
-use crate::config::nearest;
+use crate::config::nearest_word;
 use crate::wire::api::{ErrorBody, ExecutionEntry, ExecutionList};
 
 /// Maximum number of tasks that are listed if a part of an id is ambiguous.
@@ -22,8 +22,8 @@ pub(crate) async fn resolve_task_id(
     if let Ok(id) = Uuid::parse_str(id_or_part) {
         return Ok(id.to_string());
     }
-    let is_part = id_or_part.chars().all(|char| char.is_ascii_hexdigit() || char == '-');
-    if !is_part || id_or_part.chars().filter(char::is_ascii_hexdigit).count() < 4 {
+    let is_hex = id_or_part.chars().all(|char| char.is_ascii_hexdigit() || char == '-');
+    if !is_hex || id_or_part.chars().filter(char::is_ascii_hexdigit).count() < 4 {
         return Err(unknown_task(id_or_part));
     }
     let filters = [
@@ -37,14 +37,14 @@ pub(crate) async fn resolve_task_id(
         [] => Err(unknown_task(id_or_part)),
         [only] => Ok(only.id.clone()),
         several => {
-            let more = several.len() > MAX_CANDIDATES;
-            let candidates = several.iter().take(MAX_CANDIDATES).map(candidate).collect();
-            Err(CliError::Ambiguous { id: id_or_part.to_owned(), candidates, more })
+            let has_more = several.len() > MAX_CANDIDATES;
+            let candidates = several.iter().take(MAX_CANDIDATES).map(candidate_line).collect();
+            Err(CliError::Ambiguous { id: id_or_part.to_owned(), candidates, has_more })
         }
     }
 }
 
-fn candidate(entry: &ExecutionEntry) -> String {
+fn candidate_line(entry: &ExecutionEntry) -> String {
     let ExecutionEntry { id, agent, state, accepted_at, .. } = entry;
     let request = entry.summary.as_ref().map(|it| it.request.as_str()).unwrap_or_default();
     format!("{id}  {agent}  {state}  {}  {request}", accepted_at.format("%Y-%m-%d %H:%M:%SZ"))
@@ -64,13 +64,14 @@ fn unknown_task(id_or_part: &str) -> CliError {
 /// Returns a remark about a similar agent or schedule after a filter found nothing.
 pub(crate) async fn similar_name_hint(client: &ServiceClient, filters: &Filters) -> Option<String> {
     if let Some(name) = &filters.agent {
-        let near = similar_agent(client, name).await?;
-        return Some(format!("there is no agent `{name}` now; {near}"));
+        let suggestion = similar_agent_hint(client, name).await?;
+        return Some(format!("there is no agent `{name}` now; {suggestion}"));
     }
     let name = filters.schedule.as_ref()?;
     let list: serde_json::Value = client.get("/api/v1/schedules").await.ok()?;
     let ids = list.get("schedules")?.as_array()?.iter().filter_map(|it| it.get("id")?.as_str());
-    let known: Vec<_> = ids.collect();
-    let near = nearest(name, &known).filter(|_| !known.contains(&name.as_str()))?;
-    Some(format!("there is no schedule `{name}`; did you mean `{near}`?"))
+    let known_ids: Vec<_> = ids.collect();
+    let nearest_id =
+        nearest_word(name, &known_ids).filter(|_| !known_ids.contains(&name.as_str()))?;
+    Some(format!("there is no schedule `{name}`; did you mean `{nearest_id}`?"))
 }

@@ -22,12 +22,12 @@ use crate::wire::api::history::ExecutionDetail;
 /// Sends the message and prints the answer as it arrives, the whole answer, or only the id of the task.
 pub(crate) async fn run(
     client: &ServiceClient,
-    send: SendArgs,
+    args: SendArgs,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let (agent, is_blocking, is_streaming) = (send.agent.clone(), !send.no_wait, !send.no_stream);
-    let shows_stderr = send.stderr || std::io::stderr().is_terminal();
-    let params = params(send, out)?;
+    let (agent, is_blocking, is_streaming) = (args.agent.clone(), !args.no_wait, !args.no_stream);
+    let shows_stderr = args.stderr || std::io::stderr().is_terminal();
+    let params = send_params(args, out)?;
     if is_blocking && is_streaming {
         return StreamedSend::new(client, &agent, (out, shows_stderr))?.run(params).await;
     }
@@ -35,10 +35,10 @@ pub(crate) async fn run(
     if out.is_json() {
         out.print_json(&task);
     }
-    let state = text(&task, "/status/state");
+    let state = text_at(&task, "/status/state");
     if matches!(state, "submitted" | "working") && (!is_blocking || out.is_json()) {
         if !out.is_json() {
-            out.print_line(text(&task, "/id"));
+            out.print_line(text_at(&task, "/id"));
         }
         return Ok(());
     }
@@ -57,19 +57,19 @@ async fn finish(
     print: impl FnOnce(&str),
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let state = text(task, "/status/state");
+    let state = text_at(task, "/status/state");
     if !out.is_json() {
         let warnings = task.pointer("/metadata/warnings").and_then(Value::as_array);
         let warnings = warnings.into_iter().flatten().filter_map(Value::as_str);
         warnings.for_each(|warning| out.print_note(&format!("warning: {warning}")));
-        if text(task, "/metadata/continuity") == "lost" {
+        if text_at(task, "/metadata/continuity") == "lost" {
             out.print_note(
                 "warning: the agent has lost the context: it answers without the messages before",
             );
         }
     }
     if state == "completed" {
-        print(&answer(task));
+        print(&artifact_text(task));
         return Ok(());
     }
     let error_body = error_body(task);
@@ -80,13 +80,13 @@ async fn finish(
         return Err(CliError::Refused(refusal.clone()));
     }
     let mut message = state_sentence(task, state);
-    let when = match state {
+    let condition = match state {
         "input-required" => Some(""),
         "auth-required" => Some("once you have authenticated, "),
         _ => None,
     };
-    if let Some(when) = when.filter(|_| !out.is_json()) {
-        let id = text(task, "/id");
+    if let Some(condition) = condition.filter(|_| !out.is_json()) {
+        let id = text_at(task, "/id");
         let interactions =
             task.pointer("/status/message/metadata").and_then(|it| it.get(INTERACTIONS_EXTENSION));
         let command = match interactions {
@@ -96,49 +96,49 @@ async fn finish(
             }
             None => format!("algonius send {agent} --task {id} TEXT"),
         };
-        message = format!("{message}\n  hint: {when}answer by `{command}`");
+        message = format!("{message}\n  hint: {condition}answer by `{command}`");
     }
     if state == "failed" && !out.is_json() {
-        message.push_str(&report(client, text(task, "/id")).await);
+        message.push_str(&failure_report(client, text_at(task, "/id")).await);
     }
     Err(CliError::NotSucceeded { message, error_body })
 }
 
 /// Returns the details of a failed task. A token without the right to read gets none.
-async fn report(client: &ServiceClient, id: &str) -> String {
+async fn failure_report(client: &ServiceClient, id: &str) -> String {
     let detail = client.get::<ExecutionDetail>(&format!("/api/v1/executions/{id}")).await;
-    detail.map(|detail| failure_details::report(&detail)).unwrap_or_default()
+    detail.map(|detail| failure_details::details_text(&detail)).unwrap_or_default()
 }
 
 /// Returns a text in a document; empty if it is absent.
-fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+fn text_at<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn params(send: SendArgs, out: &CliOutput) -> Result<Value, CliError> {
-    let text = match send.text.as_deref() {
-        None | Some("-") => standard_input(out)?,
+fn send_params(args: SendArgs, out: &CliOutput) -> Result<Value, CliError> {
+    let text = match args.text.as_deref() {
+        None | Some("-") => read_standard_input(out)?,
         Some(text) => text.to_owned(),
     };
     let mut message = json!({
         "kind": "message",
         "role": "user",
-        "messageId": send.message_id.unwrap_or_else(|| Uuid::new_v4().to_string()),
+        "messageId": args.message_id.unwrap_or_else(|| Uuid::new_v4().to_string()),
         "parts": [{"kind": "text", "text": text}],
     });
     if let Value::Object(message) = &mut message {
-        for (name, id) in [("contextId", send.context), ("taskId", send.task)] {
+        for (name, id) in [("contextId", args.context), ("taskId", args.task)] {
             message.extend(id.map(|id| (name.to_owned(), json!(id))));
         }
-        let metadata = metadata(send.params, send.working_dir, send.env);
+        let metadata = message_metadata(args.params, args.working_dir, args.env);
         if !metadata.is_empty() {
             message.insert("metadata".to_owned(), Value::Object(metadata));
         }
     }
-    Ok(json!({"message": message, "configuration": {"blocking": !send.no_wait}}))
+    Ok(json!({"message": message, "configuration": {"blocking": !args.no_wait}}))
 }
 
-fn metadata(
+fn message_metadata(
     params: Vec<(String, String)>,
     working_dir: Option<PathBuf>,
     env: Vec<(String, String)>,
@@ -165,7 +165,7 @@ fn metadata(
     metadata
 }
 
-fn standard_input(out: &CliOutput) -> Result<String, CliError> {
+fn read_standard_input(out: &CliOutput) -> Result<String, CliError> {
     if std::io::stdin().is_terminal() && !out.is_json() {
         out.print_note("the message is read from this terminal, up to Ctrl-D");
     }
@@ -177,11 +177,11 @@ fn standard_input(out: &CliOutput) -> Result<String, CliError> {
 }
 
 /// Returns the text of all artifacts.
-fn answer(task: &Value) -> String {
-    let list = |value: &Value, name: &str| {
+fn artifact_text(task: &Value) -> String {
+    let array = |value: &Value, name: &str| {
         value.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
     };
-    let parts = list(task, "artifacts").into_iter().flat_map(|artifact| list(&artifact, "parts"));
+    let parts = array(task, "artifacts").into_iter().flat_map(|artifact| array(&artifact, "parts"));
     parts.filter_map(|part| part.get("text").and_then(Value::as_str).map(str::to_owned)).collect()
 }
 
@@ -210,9 +210,11 @@ fn message_text(message: Option<&Value>) -> String {
 }
 
 fn state_sentence(task: &Value, state: &str) -> String {
-    let (id, reason) = (text(task, "/id"), message_text(task.pointer("/status/message")));
-    let (code, hint) =
-        (text(task, "/status/message/metadata/code"), text(task, "/status/message/metadata/hint"));
+    let (id, reason) = (text_at(task, "/id"), message_text(task.pointer("/status/message")));
+    let (code, hint) = (
+        text_at(task, "/status/message/metadata/code"),
+        text_at(task, "/status/message/metadata/hint"),
+    );
     match (reason.is_empty(), code.is_empty()) {
         (true, _) => format!("task {id} is {state}"),
         (false, true) => format!("task {id} is {state}: {reason}"),

@@ -14,7 +14,7 @@ use super::{event_text, lookup};
 use crate::cli::args::filters::Filters;
 use crate::cli::client::ServiceClient;
 use crate::cli::client::execution_feed::ExecutionFeed;
-use crate::cli::client::query::percent_encode;
+use crate::cli::client::percent_encoding::percent_encode;
 use crate::cli::client::tail::{TailItem, present_items};
 use crate::cli::error::CliError;
 use crate::cli::output::{CliOutput, failure_details};
@@ -27,7 +27,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Shows a task up to its end: its answer on standard output, its events on standard error. The exit code reports
 /// the outcome.
-pub(crate) async fn task(
+pub(crate) async fn watch_task(
     client: &ServiceClient,
     id: &str,
     is_raw: bool,
@@ -35,7 +35,7 @@ pub(crate) async fn task(
 ) -> Result<(), CliError> {
     let entry: ExecutionEntry = client.get(&format!("/api/v1/executions/{id}")).await?;
     let channels = ShownChannels::of(client, &entry.agent, is_raw || out.is_json()).await;
-    let mut feed = ExecutionFeed::of(id.to_owned(), channels.names());
+    let mut feed = ExecutionFeed::new(id.to_owned(), channels.names());
     while let Some(item) = feed.next(client).await? {
         match item {
             _ if out.is_json() => out.print_document(&to_json(id, &item)),
@@ -59,8 +59,8 @@ fn check_outcome(detail: &ExecutionDetail, out: &CliOutput) -> Result<(), CliErr
     }
     let reason =
         entry.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
-    let report = if out.is_json() { String::new() } else { failure_details::report(detail) };
-    let message = format!("task {} is {}{reason}{report}", entry.id, entry.state);
+    let details = if out.is_json() { String::new() } else { failure_details::details_text(detail) };
+    let message = format!("task {} is {}{reason}{details}", entry.id, entry.state);
     Err(CliError::NotSucceeded { message, error_body: entry.error.clone() })
 }
 
@@ -96,7 +96,7 @@ impl ShownChannels {
         }
     }
 
-    const fn all(self) -> [TextChannel; 2] {
+    const fn text_channels(self) -> [TextChannel; 2] {
         match self {
             Self::Output => [TextChannel::Stdout, TextChannel::Stderr],
             Self::Answer => [TextChannel::Answer, TextChannel::Stderr],
@@ -120,15 +120,15 @@ impl AgentChannels {
 }
 
 /// Shows the latest tasks, each line with its agent and its task; with `follow`, also all new ones.
-pub(crate) async fn logs(
+pub(crate) async fn print_logs(
     client: &ServiceClient,
     agent: Option<String>,
-    (lines, follow, is_raw): (u32, bool, bool),
+    (max_tasks, follow, is_raw): (u32, bool, bool),
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let is_raw = is_raw || out.is_json();
     let filters = Filters { agent, ..Filters::default() };
-    let path = format!("/api/v1/executions?{}", filters.query(&[("limit", lines.to_string())]));
+    let path = format!("/api/v1/executions?{}", filters.query(&[("limit", max_tasks.to_string())]));
     if follow {
         return follow_all(client, &path, is_raw, out).await;
     }
@@ -139,11 +139,11 @@ pub(crate) async fn logs(
             .into_iter()
             .for_each(|remark| out.print_note(&remark));
     }
-    let mut known = AgentChannels::default();
+    let mut agent_channels = AgentChannels::default();
     for entry in list.executions.iter().rev() {
         let mut lines = ExecutionLines::of(entry);
-        let channels = known.of(client, &entry.agent, is_raw).await;
-        for item in present_items(client, &entry.id, channels.all()).await? {
+        let channels = agent_channels.of(client, &entry.agent, is_raw).await;
+        for item in present_items(client, &entry.id, channels.text_channels()).await? {
             lines.print(client, item, out).await;
         }
         lines.finish(out);
@@ -158,7 +158,7 @@ async fn follow_all(
     is_raw: bool,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let (mut known, mut agents) = (BTreeSet::new(), AgentChannels::default());
+    let (mut known_ids, mut agent_channels) = (BTreeSet::new(), AgentChannels::default());
     let mut feeds = FuturesUnordered::new();
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -178,9 +178,9 @@ async fn follow_all(
                 let list: ExecutionList = client.get(path).await?;
                 // Ids sort by the time of acceptance.
                 for entry in list.executions.iter().rev() {
-                    if known.insert(entry.id.clone()) {
-                        let channels = agents.of(client, &entry.agent, is_raw).await;
-                        let feed = ExecutionFeed::of(entry.id.clone(), channels.names());
+                    if known_ids.insert(entry.id.clone()) {
+                        let channels = agent_channels.of(client, &entry.agent, is_raw).await;
+                        let feed = ExecutionFeed::new(entry.id.clone(), channels.names());
                         let lines = ExecutionLines::of(entry);
                         feeds.push(next_item(client, feed, lines));
                     }
@@ -203,15 +203,15 @@ async fn next_item(
 /// Lines of one task.
 struct ExecutionLines {
     id: String,
-    name: String,
+    prefix: String,
     /// Text without a line end yet, by channel.
-    rest: BTreeMap<&'static str, String>,
+    open_lines: BTreeMap<&'static str, String>,
 }
 
 impl ExecutionLines {
     fn of(entry: &ExecutionEntry) -> Self {
-        let name = format!("{} {}", entry.agent, entry.id);
-        Self { id: entry.id.clone(), name, rest: BTreeMap::new() }
+        let prefix = format!("{} {}", entry.agent, entry.id);
+        Self { id: entry.id.clone(), prefix, open_lines: BTreeMap::new() }
     }
 
     async fn print(&mut self, client: &ServiceClient, item: TailItem, out: &CliOutput) {
@@ -219,27 +219,28 @@ impl ExecutionLines {
             _ if out.is_json() => out.print_document(&to_json(&self.id, &item)),
             TailItem::Event(event) => {
                 let line = event_text::line(client, &self.id, &event).await;
-                line.into_iter().for_each(|line| out.print_line(&format!("{} {line}", self.name)));
+                line.into_iter()
+                    .for_each(|line| out.print_line(&format!("{} {line}", self.prefix)));
             }
             TailItem::Text(channel, text) => self.add_text(channel.as_str(), &text, out),
         }
     }
 
     fn add_text(&mut self, channel: &'static str, text: &str, out: &CliOutput) {
-        let mut rest = self.rest.remove(channel).unwrap_or_default() + text;
-        while let Some(end) = rest.find('\n') {
-            let next = rest.split_off(end + 1);
-            out.print_line(&format!("{} {channel}: {}", self.name, rest.trim_end()));
-            rest = next;
+        let mut pending = self.open_lines.remove(channel).unwrap_or_default() + text;
+        while let Some(end) = pending.find('\n') {
+            let after_line = pending.split_off(end + 1);
+            out.print_line(&format!("{} {channel}: {}", self.prefix, pending.trim_end()));
+            pending = after_line;
         }
-        self.rest.insert(channel, rest);
+        self.open_lines.insert(channel, pending);
     }
 
     /// Prints the text that had no line end.
     fn finish(&mut self, out: &CliOutput) {
-        for (channel, rest) in std::mem::take(&mut self.rest) {
+        for (channel, rest) in std::mem::take(&mut self.open_lines) {
             if !rest.is_empty() {
-                out.print_line(&format!("{} {channel}: {rest}", self.name));
+                out.print_line(&format!("{} {channel}: {rest}", self.prefix));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Diagnostics about positions, before they become faults.
 
 use super::fault::{FaultCode, Severity};
-use super::suggestion::{current_name, nearest};
+use super::suggestion::{current_name, nearest_word};
 
 /// Diagnostic about a position: the message and an optional hint.
 pub(crate) struct DiagnosticBuilder {
@@ -39,10 +39,10 @@ impl DiagnosticBuilder {
         known: impl IntoIterator<Item = &'w str>,
     ) -> Self {
         let known: Vec<&str> = known.into_iter().collect();
-        if let Some(new) = current_name(unknown).filter(|new| known.contains(new)) {
-            return self.hint(format!("its name is now `{new}`"));
+        if let Some(current) = current_name(unknown).filter(|current| known.contains(current)) {
+            return self.hint(format!("its name is now `{current}`"));
         }
-        match nearest(unknown, &known) {
+        match nearest_word(unknown, &known) {
             Some(word) => self.hint(format!("did you mean `{word}`?")),
             None if known.is_empty() => self,
             None => self.hint(format!("known: {}", known.join(", "))),

@@ -66,7 +66,7 @@ pub struct ConfigFault {
     /// Column in characters from 1; 0 if the fault concerns the file as a whole.
     pub column: usize,
     /// Key with its tables, such as `agents.echo.timeout`; empty for a syntax error.
-    pub path: String,
+    pub key_path: String,
     /// Value as written, shortened; absent if it may be a secret.
     pub value: Option<String>,
     /// Kind of the fault, a stable word for programs.
@@ -86,8 +86,8 @@ impl fmt::Display for ConfigFault {
             write!(f, "{}:{}:", self.line, self.column)?;
         }
         write!(f, " {}: ", self.severity)?;
-        if !self.path.is_empty() {
-            f.write_str(&self.path)?;
+        if !self.key_path.is_empty() {
+            f.write_str(&self.key_path)?;
             if let Some(value) = &self.value {
                 write!(f, " = {value}")?;
             }
@@ -136,7 +136,7 @@ impl ConfigFaults {
 
     /// Returns the number of errors.
     #[must_use]
-    pub fn errors(&self) -> usize {
+    pub fn error_count(&self) -> usize {
         self.list.iter().filter(|fault| fault.severity == Severity::Error).count()
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn current_name(name: &str) -> Option<&'static str> {
 
 /// Returns the known word that `input` is most likely a misspelling of.
 #[must_use]
-pub fn nearest<'w>(input: &str, known: &[&'w str]) -> Option<&'w str> {
+pub fn nearest_word<'w>(input: &str, known: &[&'w str]) -> Option<&'w str> {
     let input = input.to_lowercase().replace('-', "_");
     let distance = |word: &str| strsim::damerau_levenshtein(&input, &word.replace('-', "_"));
     let (distance, word) = known.iter().map(|word| (distance(word), *word)).min()?;

@@ -25,8 +25,8 @@ use algonius_actors::model::agent::{
     SizeLimits, Skill, WorkLimits, WorkerFacts,
 };
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::program::program_runtime::PresetName;
-use algonius_actors::model::program::{InputPattern, ProgramSpec};
+use algonius_actors::model::program::program_runtime::PresetReference;
+use algonius_actors::model::program::{InputMethod, ProgramSpec};
 
 use super::limits::AgentSettingBounds;
 use super::program_search::ProgramSearch;
@@ -47,7 +47,7 @@ pub struct Agent {
     /// Worker behind the agent. All users of the agent share it.
     pub worker: AgentWorker,
     /// Description of its preset.
-    pub about: PresetMetadata,
+    pub preset_metadata: PresetMetadata,
 }
 
 /// Worker behind an agent, by the kind of the agent.
@@ -115,13 +115,13 @@ pub(crate) fn read_all(
 
 /// Reads one agent.
 fn read(
-    mut from: Section<'_>,
+    mut table: Section<'_>,
     id: AgentId,
     name: String,
     context: &ReadContext<'_>,
     auth_config: &mut AuthConfig,
 ) -> Option<Agent> {
-    let (section, limits) = (&mut from, context.limits);
+    let (section, limits) = (&mut table, context.limits);
     let preset = preset(section, context.agent_presets.get(id.as_str()))?;
     let enabled = section.flag("enabled", true);
     let missing_severity = if enabled { Severity::Error } else { Severity::MissingWhileDisabled };
@@ -134,13 +134,13 @@ fn read(
     if kind == AgentKind::Program {
         configured_program =
             program::read(section, (&id, context.data_dir), access, missing_severity);
-        let found = program_facts(
+        let facts = program_facts(
             section,
             configured_program.as_mut(),
             (limits, capacity),
             (access, missing_severity),
         );
-        worker_facts = WorkerFacts::Program(found);
+        worker_facts = WorkerFacts::Program(facts);
     }
     let program = configured_program.as_ref().map(|configured| &configured.spec);
     let input = program.map(|program| program.input);
@@ -158,21 +158,21 @@ fn read(
         retry: retry(section.section("retry"), limits),
         quota: quota::read(section.section("quota"), program, remote.as_ref()),
         budget: budget::read(section.section("budget")),
-        dedup_window: dedup(section, limits, has_sessions),
+        dedup_window: dedup_window(section, limits, has_sessions),
         override_policy: match kind {
             AgentKind::Program => overrides::read(section, program, missing_severity),
             AgentKind::Remote => OverridePolicy::default(),
         },
-        a2a_exposure: exposure::read(section, &id, auth_config),
+        endpoint_config: exposure::read(section, &id, auth_config),
         id,
     };
-    from.finish();
+    table.finish();
     let worker = match configured_program {
         Some(configured) => worker(configured, preset.as_ref()),
         None => AgentWorker::Remote(Arc::new(remote?)),
     };
-    let about = preset.map(|preset| preset.about).unwrap_or_default();
-    Some(Agent { spec: Arc::new(spec), worker, about })
+    let about = preset.map(|preset| preset.metadata).unwrap_or_default();
+    Some(Agent { spec: Arc::new(spec), worker, preset_metadata: about })
 }
 
 /// Reads the presentation of an agent: its version, its description and its skills.
@@ -204,7 +204,7 @@ fn program_facts(
     let expected_memory = resources::read(section, program.as_deref_mut());
     mode::read(section, limits, capacity, program);
     ProgramFacts {
-        missing,
+        missing_program: missing,
         expected_memory,
         heartbeat: Some(section.seconds("heartbeat", limits.heartbeat)),
         permissions,
@@ -228,9 +228,9 @@ fn worker(
     preset: Option<&AgentPreset>,
 ) -> AgentWorker {
     let program::ConfiguredProgram { spec: mut program, search, .. } = configured_program;
-    program.program_runtime.preset = preset.map(|preset| PresetName {
+    program.program_runtime.preset = preset.map(|preset| PresetReference {
         name: preset.name.clone(),
-        is_verified: preset.about.is_verified,
+        is_verified: preset.metadata.is_verified,
     });
     AgentWorker::Program { program: Arc::new(program), search: Arc::new(search) }
 }
@@ -245,7 +245,7 @@ fn preset(
     let name = section.text("preset");
     let Some(agent_preset) = agent_preset else { return Some(None) };
     let agent_preset = agent_preset.as_ref()?;
-    if let Some(name) = name.filter(|_| !agent_preset.about.is_verified) {
+    if let Some(name) = name.filter(|_| !agent_preset.metadata.is_verified) {
         let diagnostic = from_message("this preset was written from documents, and never run")
             .hint("look closely at the first answers");
         section.reader.warning(&name.position, diagnostic);
@@ -254,8 +254,8 @@ fn preset(
 }
 
 /// Returns the skills of the card: as configured, or one derived from the agent itself.
-fn skills(from: &mut Section<'_>, id: &AgentId, name: &str, description: &str) -> Vec<Skill> {
-    let reader = from.reader;
+fn skills(table: &mut Section<'_>, id: &AgentId, name: &str, description: &str) -> Vec<Skill> {
+    let reader = table.reader;
     let default = || Skill {
         id: id.to_string(),
         name: name.to_owned(),
@@ -263,9 +263,9 @@ fn skills(from: &mut Section<'_>, id: &AgentId, name: &str, description: &str) -
         tags: vec![id.to_string()],
         ..Skill::default()
     };
-    let Some(items) = from.list("skills") else { return vec![default()] };
+    let Some(items) = table.list("skills") else { return vec![default()] };
     if items.is_empty() {
-        reader.error(&from.position.below("skills").hidden(), "must hold one skill at least");
+        reader.error(&table.position.below("skills").hidden(), "must hold one skill at least");
     }
     let mut skills: Vec<Skill> = Vec::new();
     for item in items {
@@ -299,7 +299,7 @@ fn skill(mut section: Section<'_>) -> Option<Skill> {
 }
 
 /// Returns the window within which equal requests are merged; `None`, the default, is never.
-fn dedup(
+fn dedup_window(
     section: &mut Section<'_>,
     limits: &AgentSettingBounds,
     has_sessions: bool,
@@ -312,9 +312,11 @@ fn dedup(
         section.reader.error(&found.position, diagnostic);
     }
     let is_enabled = content_dedup.is_some();
-    let window = section.entry("dedup_window");
-    if let Some(window) = window.as_ref().filter(|_| !is_enabled) {
-        section.reader.error(&window.position, "has a meaning with `dedup = \"content\"` only");
+    let window_entry = section.entry("dedup_window");
+    if let Some(window_entry) = window_entry.as_ref().filter(|_| !is_enabled) {
+        section
+            .reader
+            .error(&window_entry.position, "has a meaning with `dedup = \"content\"` only");
     }
     let window = section.seconds("dedup_window", limits.dedup_window);
     is_enabled.then_some(window)
@@ -332,8 +334,8 @@ fn capacity(section: &mut Section<'_>, limits: &AgentSettingBounds, access: Acce
         Access::ReadWrite => Some(single_concurrency(section)),
     };
     Capacity {
-        running,
-        waiting: to_u32(section.count("queue_depth", limits.queue.depth)),
+        max_running: running,
+        max_waiting: to_u32(section.count("queue_depth", limits.queue.depth)),
         queue_timeout: section.seconds("queue_timeout", limits.queue.timeout),
     }
 }
@@ -370,15 +372,15 @@ fn retry(mut section: Section<'_>, limits: &AgentSettingBounds) -> RetrySpec {
 fn sizes(
     section: &mut Section<'_>,
     limits: &AgentSettingBounds,
-    input: Option<InputPattern>,
+    input: Option<InputMethod>,
 ) -> SizeLimits {
     let ValueBounds { min, max, default } = limits.sizes.input;
-    let max = if input == Some(InputPattern::Args) { max.min(MAX_ARGUMENT_BYTES) } else { max };
-    let inputs = ValueBounds::new(min, max, default.min(max));
-    let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    let max = if input == Some(InputMethod::Args) { max.min(MAX_ARGUMENT_BYTES) } else { max };
+    let input_bounds = ValueBounds::new(min, max, default.min(max));
+    let to_usize = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     SizeLimits {
-        input: size(section.count("max_input_bytes", inputs)),
-        output: size(section.count("max_output_bytes", limits.sizes.output)),
+        input: to_usize(section.count("max_input_bytes", input_bounds)),
+        output: to_usize(section.count("max_output_bytes", limits.sizes.output)),
     }
 }
 

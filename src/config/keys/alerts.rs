@@ -6,7 +6,7 @@ use std::time::Duration;
 use algonius_actors::model::observation::alert::AlertSpec;
 use ipnet::IpNet;
 
-use super::program_search::search;
+use super::program_search::find_program;
 use super::push;
 use crate::config::diagnostics::from_message;
 use crate::config::table::secret::is_open_to_others;
@@ -25,7 +25,7 @@ pub struct AlertSettings {
     pub webhook: Option<String>,
     /// Networks that the webhook may use although they are not of the public internet, in addition to those of
     /// `[push]`.
-    pub allow: Vec<IpNet>,
+    pub allowed_networks: Vec<IpNet>,
     /// Trusted certificate authorities in addition to the built-in ones and those of `[push]`.
     pub authorities: Authorities,
     /// Secret that signs the webhook requests.
@@ -39,8 +39,9 @@ impl AlertSettings {
     /// arguments.
     pub(crate) fn programs(&self) -> Vec<PathBuf> {
         let Some((program, words)) = &self.command else { return Vec::new() };
-        let named = words.iter().map(PathBuf::from).filter(|it| it.is_absolute() && it.is_file());
-        std::iter::once(program.clone()).chain(named).collect()
+        let script_files =
+            words.iter().map(PathBuf::from).filter(|it| it.is_absolute() && it.is_file());
+        std::iter::once(program.clone()).chain(script_files).collect()
     }
 }
 
@@ -66,46 +67,46 @@ pub(crate) fn metrics(mut section: Section<'_>) -> bool {
 
 /// Reads `[alerts]`.
 pub(crate) fn read(mut section: Section<'_>) -> AlertSettings {
-    let from = &mut section;
-    let webhook = from.nonblank("webhook").map(|url| {
-        from.reader.register_secret(&url.value);
+    let table = &mut section;
+    let webhook = table.nonblank("webhook").map(|url| {
+        table.reader.register_secret(&url.value);
         url.value
     });
     let alerts = AlertSettings {
-        spec: spec(from),
+        spec: spec(table),
         webhook,
-        allow: push::allow(from),
-        authorities: push::authorities(from),
-        secret: from.nonblank("webhook_secret_file").and_then(|file| secret(from, &file)),
-        command: from.texts("command").and_then(|words| command(from, words)),
+        allowed_networks: push::allowed_networks(table),
+        authorities: push::authorities(table),
+        secret: table.nonblank("webhook_secret_file").and_then(|file| read_secret(table, &file)),
+        command: table.texts("command").and_then(|words| command(table, words)),
     };
     section.finish();
     alerts
 }
 
-fn spec(from: &mut Section<'_>) -> AlertSpec {
+fn spec(table: &mut Section<'_>) -> AlertSpec {
     let default = AlertSpec::default();
     let count_bounds = |count: u32| ValueBounds::new(0, 10_000, count.into());
     let to_u32 = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     let size_bounds = ValueBounds::new(0, 1 << 60, default.ledger_free_bytes);
     AlertSpec {
         requests_per_minute: to_u32(
-            from.count("requests_per_minute", count_bounds(default.requests_per_minute)),
+            table.count("requests_per_minute", count_bounds(default.requests_per_minute)),
         ),
-        failure_streak: to_u32(from.count("failure_streak", count_bounds(default.failure_streak))),
-        ledger_free_bytes: from.count("ledger_free_bytes", size_bounds),
+        failure_streak: to_u32(table.count("failure_streak", count_bounds(default.failure_streak))),
+        ledger_free_bytes: table.count("ledger_free_bytes", size_bounds),
         linger: ALERT_LINGER,
     }
 }
 
 /// Returns the text of a secret file, and registers it for redaction.
-pub(crate) fn secret(section: &Section<'_>, file: &Spanned<String>) -> Option<String> {
+pub(crate) fn read_secret(section: &Section<'_>, file: &Spanned<String>) -> Option<String> {
     let (reader, path) = (section.reader, section.reader.resolve(&file.value));
     if is_open_to_others(&path) {
         let diagnostic = from_message("others may read this file").hint("chmod 600 it");
         reader.warning(&file.position, diagnostic);
     }
-    match reader.secret_file(&path) {
+    match reader.read_secret_file(&path) {
         Ok(text) if !text.trim().is_empty() => {
             reader.register_secret(&text);
             Some(text)
@@ -129,12 +130,12 @@ fn command(section: &Section<'_>, words: Vec<Spanned<String>>) -> Option<(PathBu
         reader.error(&section.position.below("command").hidden(), "must name a program");
         return None;
     };
-    let found = search(reader, &program.value, reader.env("PATH").as_deref());
-    if found.is_none() {
+    let program_file = find_program(reader, &program.value, reader.env("PATH").as_deref());
+    if program_file.is_none() {
         reader.error(
             &program.position,
             "is no executable file, and none of this name is on the PATH",
         );
     }
-    Some((found?, words.map(|word| word.value).collect()))
+    Some((program_file?, words.map(|word| word.value).collect()))
 }

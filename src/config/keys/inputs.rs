@@ -17,8 +17,8 @@ use crate::config::table::{Key, Seconds, Section, ValueBounds};
 const KEY_FILE_HINT: &str = "(umask 077; head -c 32 /dev/urandom | base64 > FILE) makes one";
 
 /// Seconds of a week, and of a day.
-const WEEK: f64 = 7.0 * DAY;
-const DAY: f64 = 86_400.0;
+const WEEK_SECONDS: f64 = 7.0 * DAY_SECONDS;
+const DAY_SECONDS: f64 = 86_400.0;
 
 /// Secret key of sealed inputs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct InputSettings {
 
 const RETRY_WINDOW: Key<Seconds> = Key::seconds(
     "retry_window",
-    ValueBounds::new(0.0, WEEK, DAY),
+    ValueBounds::new(0.0, WEEK_SECONDS, DAY_SECONDS),
     "how long the input of a failed execution can be retried; 0: not at all",
 );
 
@@ -71,15 +71,15 @@ fn read_keys(
     data_dir: &Path,
 ) -> Result<Vec<InputKey>, DiagnosticBuilder> {
     let reader = section.reader;
-    let text = reader.secret_file(file);
+    let text = reader.read_secret_file(file);
     let text =
         text.map_err(|error| from_message(format!("cannot be read: {error}")).hint(KEY_FILE_HINT))?;
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    if real(file).starts_with(real(data_dir)) {
+    let real_path = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if real_path(file).starts_with(real_path(data_dir)) {
         let diagnostic = "is in `server.data_dir`, so a backup of the ledger would have the key";
         return Err(from_message(diagnostic).hint("keep it elsewhere"));
     }
-    let owner = std::fs::metadata(file).map(|data| data.uid());
+    let owner = std::fs::metadata(file).map(|metadata| metadata.uid());
     if !owner.is_ok_and(|owner| owner == 0 || owner == Uid::effective().as_raw()) {
         return Err(
             from_message("belongs to another user").hint("chown it to the user of the service")
@@ -92,7 +92,7 @@ fn read_keys(
     let keys: Option<Vec<_>> = lines
         .map(|line| {
             reader.register_secret(line);
-            key(line)
+            parse_key(line)
         })
         .collect();
     let keys = keys.filter(|keys| !keys.is_empty());
@@ -103,8 +103,8 @@ fn read_keys(
 }
 
 /// Parses 32 bytes in base64 or as hexadecimal digits.
-fn key(line: &str) -> Option<InputKey> {
-    let hex = |at: usize| u8::from_str_radix(line.get(2 * at..2 * at + 2)?, 16).ok();
+fn parse_key(line: &str) -> Option<InputKey> {
+    let hex = |index: usize| u8::from_str_radix(line.get(2 * index..2 * index + 2)?, 16).ok();
     let bytes = if line.len() == 64 {
         (0..32).map(hex).collect::<Option<Vec<u8>>>()?
     } else {

@@ -47,8 +47,8 @@ pub(crate) struct SizeBounds {
 
 impl AgentSettingBounds {
     /// Reads `[limits]`.
-    pub(crate) fn read(mut from: Section<'_>) -> Self {
-        let section = &mut from;
+    pub(crate) fn read(mut table: Section<'_>) -> Self {
+        let section = &mut table;
         let limits = Self {
             timeout: time(section, ["timeout_min", "timeout_max"], [60.0, 3600.0, 300.0]),
             idle_timeout: time(
@@ -96,7 +96,7 @@ impl AgentSettingBounds {
                 output: count(section, "max_output_bytes_max", [1, 1 << 30, 10 << 20]),
             },
         };
-        from.finish();
+        table.finish();
         limits
     }
 }

@@ -29,33 +29,33 @@ const INTERVAL: Key<Seconds> = Key::seconds(
 
 /// Reads `[pressure]`; `None` if it is disabled.
 pub(crate) fn read(mut section: Section<'_>) -> Option<PressureSettings> {
-    let from = &mut section;
-    let is_enabled = ENABLED.read(from);
+    let table = &mut section;
+    let is_enabled = ENABLED.read(table);
     let modes = [("stalls", true), ("usage", false)];
-    let share = |from: &mut Section<'_>, key, default| {
-        from.number(key, ValueBounds::new(0.1, 100.0, default))
+    let percent = |table: &mut Section<'_>, key, default| {
+        table.number(key, ValueBounds::new(0.1, 100.0, default))
     };
-    let load = |from: &mut Section<'_>, key, default| {
-        from.number(key, ValueBounds::new(0.01, 1e6, default))
+    let load = |table: &mut Section<'_>, key, default| {
+        table.number(key, ValueBounds::new(0.01, 1e6, default))
     };
     let spec = PressureSpec {
-        by_stalls: from.keyword("mode", &modes).is_none_or(|mode| mode.value),
-        cpu_percent: share(from, "cpu_percent", 90.0),
-        memory_percent: share(from, "memory_percent", 85.0),
-        load: load(from, "load", 4.0),
+        by_stalls: table.keyword("mode", &modes).is_none_or(|mode| mode.value),
+        cpu_percent: percent(table, "cpu_percent", 90.0),
+        memory_percent: percent(table, "memory_percent", 85.0),
+        load: load(table, "load", 4.0),
         stalls: StallReading {
-            cpu_percent: share(from, "cpu_stall_percent", 90.0),
-            memory_percent: share(from, "memory_stall_percent", 20.0),
-            io_percent: share(from, "io_stall_percent", 95.0),
+            cpu_percent: percent(table, "cpu_stall_percent", 90.0),
+            memory_percent: percent(table, "memory_stall_percent", 20.0),
+            io_percent: percent(table, "io_stall_percent", 95.0),
         },
-        load_per_core: load(from, "load_per_core", 16.0),
-        min_disk_free_bytes: from
+        load_per_core: load(table, "load_per_core", 16.0),
+        min_disk_free_bytes: table
             .count("min_disk_free_bytes", ValueBounds::new(0, 1 << 60, 1_000_000_000)),
     };
-    let interval = INTERVAL.read(from);
-    let entry = from.entry("max_reserved_memory_bytes");
-    from.record_shape("max_reserved_memory_bytes", || ValueShape::Count(MEMORY_BOUNDS, false));
-    let agents_memory = entry.and_then(|entry| value::count(from.reader, &entry, MEMORY_BOUNDS));
+    let interval = INTERVAL.read(table);
+    let entry = table.entry("max_reserved_memory_bytes");
+    table.record_shape("max_reserved_memory_bytes", || ValueShape::Count(MEMORY_BOUNDS, false));
+    let agents_memory = entry.and_then(|entry| value::count(table.reader, &entry, MEMORY_BOUNDS));
     section.finish();
     is_enabled.then_some(PressureSettings { spec, interval, agents_memory })
 }

@@ -9,18 +9,21 @@ use crate::config::table::ConfigReader;
 /// Command as configured, and the folders of its file. The service repeats the search while it runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProgramSearch {
-    /// File, or name of a file in the folders of `path`.
+    /// File, or name of a file in the folders of `search_path`.
     command: PathBuf,
     /// Folders as in `PATH`; unused if `command` contains a folder.
-    path: Box<str>,
+    search_path: Box<str>,
 }
 
 impl ProgramSearch {
-    pub(crate) fn new(reader: &ConfigReader<'_>, command: &str, path: Option<&str>) -> Self {
+    pub(crate) fn new(reader: &ConfigReader<'_>, command: &str, search_path: Option<&str>) -> Self {
         if command.contains('/') {
-            return Self { command: reader.resolve(command), path: Box::default() };
+            return Self { command: reader.resolve(command), search_path: Box::default() };
         }
-        Self { command: PathBuf::from(command), path: path.unwrap_or_default().into() }
+        Self {
+            command: PathBuf::from(command),
+            search_path: search_path.unwrap_or_default().into(),
+        }
     }
 
     /// Returns the executable file of the command. Blocks on the file system.
@@ -30,7 +33,7 @@ impl ProgramSearch {
             return Some(self.command.clone()).filter(|file| is_executable(file));
         }
         // A relative folder is skipped, because its content depends on the folder in which the service was started.
-        let folders = self.path.split(':').filter(|folder| folder.starts_with('/'));
+        let folders = self.search_path.split(':').filter(|folder| folder.starts_with('/'));
         let files = folders.map(|folder| Path::new(folder).join(&self.command));
         files.into_iter().find(|file| is_executable(file))
     }
@@ -43,9 +46,13 @@ impl ProgramSearch {
     }
 }
 
-/// Returns the executable file: by its path, or by its name on `path`.
-pub(crate) fn search(reader: &ConfigReader<'_>, name: &str, path: Option<&str>) -> Option<PathBuf> {
-    ProgramSearch::new(reader, name, path).find()
+/// Returns the executable file: by its path, or by its name on `search_path`.
+pub(crate) fn find_program(
+    reader: &ConfigReader<'_>,
+    name: &str,
+    search_path: Option<&str>,
+) -> Option<PathBuf> {
+    ProgramSearch::new(reader, name, search_path).find()
 }
 
 /// Returns true if this process may execute the file.

@@ -12,9 +12,9 @@ use crate::platform::tls::Authorities;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushSettings {
     /// Networks that are permitted although they are not of the public internet, also over plain HTTP.
-    pub allow: Vec<IpNet>,
+    pub allowed_networks: Vec<IpNet>,
     /// True if plain HTTP is permitted for all other targets.
-    pub insecure_http: bool,
+    pub allows_http: bool,
     /// Time limit of one attempt.
     pub timeout: Duration,
     /// Time for which a notification is retried.
@@ -37,8 +37,8 @@ const MAX_AGE: Key<Seconds> = Key::seconds(
 impl Default for PushSettings {
     fn default() -> Self {
         Self {
-            allow: Vec::new(),
-            insecure_http: INSECURE_HTTP.default(),
+            allowed_networks: Vec::new(),
+            allows_http: INSECURE_HTTP.default(),
             timeout: TIMEOUT.default(),
             max_age: MAX_AGE.default(),
             authorities: Authorities::default(),
@@ -48,14 +48,14 @@ impl Default for PushSettings {
 
 /// Reads `[push]`; `None` if it is disabled.
 pub(crate) fn read(mut section: Section<'_>) -> Option<PushSettings> {
-    let from = &mut section;
-    let is_enabled = ENABLED.read(from);
+    let table = &mut section;
+    let is_enabled = ENABLED.read(table);
     let push = PushSettings {
-        allow: allow(from),
-        insecure_http: INSECURE_HTTP.read(from),
-        timeout: TIMEOUT.read(from),
-        max_age: MAX_AGE.read(from),
-        authorities: authorities(from),
+        allowed_networks: allowed_networks(table),
+        allows_http: INSECURE_HTTP.read(table),
+        timeout: TIMEOUT.read(table),
+        max_age: MAX_AGE.read(table),
+        authorities: authorities(table),
     };
     section.finish();
     is_enabled.then_some(push)
@@ -73,7 +73,7 @@ pub(crate) fn authorities(section: &mut Section<'_>) -> Authorities {
 }
 
 /// Reads the listed networks; a single address is the smallest network.
-pub(crate) fn allow(section: &mut Section<'_>) -> Vec<IpNet> {
+pub(crate) fn allowed_networks(section: &mut Section<'_>) -> Vec<IpNet> {
     let reader = section.reader;
     let configured = section.texts("allow").unwrap_or_default().into_iter();
     let net = |text: Spanned<String>| {

@@ -18,16 +18,16 @@ pub(crate) fn read(mut section: Section<'_>) -> Redaction {
     let personal = section.flag("pii", false);
     let patterns = patterns(&mut section);
     for file in section.texts("secret_files").unwrap_or_default() {
-        secrets(&section, &file);
+        register_secrets(&section, &file);
     }
     section.finish();
-    Redaction { patterns, personal }
+    Redaction { patterns, redacts_personal_numbers: personal }
 }
 
 /// Reads the patterns, each with a unique name.
-fn patterns(from: &mut Section<'_>) -> Vec<Pattern> {
-    let reader = from.reader;
-    let items = from.list("patterns").unwrap_or_default();
+fn patterns(table: &mut Section<'_>) -> Vec<Pattern> {
+    let reader = table.reader;
+    let items = table.list("patterns").unwrap_or_default();
     if let Some(first) = items.get(MAX_PATTERNS) {
         let diagnostic = format!("there are {} patterns; {MAX_PATTERNS} are allowed", items.len());
         reader.error(&first.position.clone().hidden(), diagnostic);
@@ -92,10 +92,10 @@ fn pattern_diagnostic(error: &PatternError) -> DiagnosticBuilder {
 }
 
 /// Registers each line of a file; a file that other users may read causes a warning.
-fn secrets(section: &Section<'_>, file: &Spanned<String>) {
+fn register_secrets(section: &Section<'_>, file: &Spanned<String>) {
     let reader = section.reader;
     let path = reader.resolve(&file.value);
-    let text = match reader.secret_file(&path) {
+    let text = match reader.read_secret_file(&path) {
         Ok(text) => text,
         Err(error) => return reader.error(&file.position, format!("cannot be read: {error}")),
     };
@@ -106,10 +106,10 @@ fn secrets(section: &Section<'_>, file: &Spanned<String>) {
         );
     }
     let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
-    let (short, secrets): (Vec<_>, Vec<_>) =
+    let (short_lines, secrets): (Vec<_>, Vec<_>) =
         lines.partition(|line| line.chars().count() < MIN_SECRET_LINE_CHARS);
-    if !short.is_empty() {
-        let count = short.len();
+    if !short_lines.is_empty() {
+        let count = short_lines.len();
         let diagnostic =
             format!("{count} of its lines have fewer than {MIN_SECRET_LINE_CHARS} characters");
         reader.warning(&file.position, from_message(diagnostic).hint("they are not redacted"));

@@ -9,18 +9,18 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionSettings {
     /// Retention limits.
-    pub keep: RetentionLimits,
+    pub limits: RetentionLimits,
     /// Interval between two passes over the history.
     pub interval: Duration,
 }
 
 /// Seconds of a day, and of a hundred years.
-const DAY: f64 = 86_400.0;
-const CENTURY: f64 = 36_525.0 * DAY;
+const DAY_SECONDS: f64 = 86_400.0;
+const CENTURY_SECONDS: f64 = 36_525.0 * DAY_SECONDS;
 
 const ENABLED: Key<Flag> = Key::flag("enabled", true, "false: nothing is deleted");
 const MAX_AGE: Key<Seconds> =
-    Key::seconds("max_age", ValueBounds::new(0.0, CENTURY, 30.0 * DAY), "");
+    Key::seconds("max_age", ValueBounds::new(0.0, CENTURY_SECONDS, 30.0 * DAY_SECONDS), "");
 const MAX_EXECUTIONS: Key<Count> = Key::count(
     "max_executions",
     ValueBounds::new(0, 1 << 40, 100_000),
@@ -30,23 +30,23 @@ const MAX_BYTES: Key<Count> =
     Key::count("max_bytes", ValueBounds::new(0, 1 << 50, 2 << 30), "size of the database");
 const MIN_AGE: Key<Seconds> = Key::seconds(
     "min_age",
-    ValueBounds::new(0.0, CENTURY, 3600.0),
+    ValueBounds::new(0.0, CENTURY_SECONDS, 3600.0),
     "no execution is deleted earlier",
 );
 const INTERVAL: Key<Seconds> =
-    Key::seconds("interval", ValueBounds::new(0.05, DAY, 600.0), "time between two passes");
+    Key::seconds("interval", ValueBounds::new(0.05, DAY_SECONDS, 600.0), "time between two passes");
 
 /// Reads `[retention]`; `None` if it is disabled. A bound of 0 means no bound.
 pub(crate) fn read(mut section: Section<'_>) -> Option<RetentionSettings> {
-    let from = &mut section;
-    let is_enabled = ENABLED.read(from);
-    let keep = RetentionLimits {
-        max_age: Some(MAX_AGE.read(from)).filter(|age| !age.is_zero()),
-        max_executions: Some(MAX_EXECUTIONS.read(from)).filter(|count| *count > 0),
-        max_bytes: Some(MAX_BYTES.read(from)).filter(|bytes| *bytes > 0),
-        min_age: MIN_AGE.read(from),
+    let table = &mut section;
+    let is_enabled = ENABLED.read(table);
+    let limits = RetentionLimits {
+        max_age: Some(MAX_AGE.read(table)).filter(|age| !age.is_zero()),
+        max_executions: Some(MAX_EXECUTIONS.read(table)).filter(|count| *count > 0),
+        max_bytes: Some(MAX_BYTES.read(table)).filter(|bytes| *bytes > 0),
+        min_age: MIN_AGE.read(table),
     };
-    let interval = INTERVAL.read(from);
+    let interval = INTERVAL.read(table);
     section.finish();
-    is_enabled.then_some(RetentionSettings { keep, interval })
+    is_enabled.then_some(RetentionSettings { limits, interval })
 }

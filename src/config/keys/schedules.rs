@@ -31,7 +31,7 @@ pub struct SchedulerSettings {
     /// Time zone of a schedule without its own.
     pub timezone: String,
     /// True if expressions may have seconds.
-    pub seconds: bool,
+    pub allows_seconds: bool,
     /// Time for which past occurrences are stored.
     pub history: Duration,
     /// Schedules in the order of the file.
@@ -65,15 +65,15 @@ pub(crate) fn read(root: &mut Section<'_>, known: &KnownNames<'_>) -> SchedulerS
     {
         reader.error(&zone.position, error.to_string());
     }
-    let has_zone = zone.is_some();
-    let mut all = SchedulerSettings {
+    let has_default_zone = zone.is_some();
+    let mut settings = SchedulerSettings {
         timezone: zone.map_or_else(|| "UTC".to_owned(), |zone| zone.value),
-        seconds: section.flag("seconds", false),
+        allows_seconds: section.flag("seconds", false),
         history: section.seconds("history", ValueBounds::new(86_400.0, 3.2e8, 90.0 * 86_400.0)),
         schedules: Vec::new(),
     };
     section.finish();
-    let mut names = BTreeMap::new();
+    let mut ids_by_name = BTreeMap::new();
     for (name, section) in root.sections("schedules") {
         let id = match ScheduleId::new(name.value.as_str()) {
             Ok(id) => id,
@@ -82,44 +82,47 @@ pub(crate) fn read(root: &mut Section<'_>, known: &KnownNames<'_>) -> SchedulerS
                 continue;
             }
         };
-        let named = Spanned { value: id, position: name.position };
-        let Some(scheduled) = schedule(section, &named, (&all, has_zone), known) else { continue };
-        if let Some(other) = names.insert(scheduled.spec.name.clone(), named.value) {
+        let schedule_id = Spanned { value: id, position: name.position };
+        let Some(scheduled) = schedule(section, &schedule_id, (&settings, has_default_zone), known)
+        else {
+            continue;
+        };
+        if let Some(other) = ids_by_name.insert(scheduled.spec.name.clone(), schedule_id.value) {
             let message = format!("has the same name as the schedule `{other}`");
-            reader.error(&named.position, message);
+            reader.error(&schedule_id.position, message);
         }
-        all.schedules.push(scheduled);
+        settings.schedules.push(scheduled);
     }
-    all
+    settings
 }
 
 /// Reads one schedule.
 fn schedule(
     mut section: Section<'_>,
     id: &Spanned<ScheduleId>,
-    (all, has_zone): (&SchedulerSettings, bool),
+    (settings, has_default_zone): (&SchedulerSettings, bool),
     known: &KnownNames<'_>,
 ) -> Option<OwnedSchedule> {
-    let from = &mut section;
-    let name = from.nonblank("name").map_or_else(|| id.value.to_string(), |name| name.value);
-    let enabled = from.flag("enabled", true);
-    let agent = agent(from, id, enabled, known);
-    let timetable = timetable(from, id, all, has_zone);
-    let (input, params) = input_and_params(from, id);
-    let missed = missed(from);
-    let overlap = overlap(from, missed, agent.map(|agent| agent.access));
-    let jitter = from.seconds("jitter", ValueBounds::new(0.0, 86_400.0, 0.0));
-    let deadline = from.entry("deadline");
+    let table = &mut section;
+    let name = table.nonblank("name").map_or_else(|| id.value.to_string(), |name| name.value);
+    let enabled = table.flag("enabled", true);
+    let agent = agent(table, id, enabled, known);
+    let timetable = timetable(table, id, settings, has_default_zone);
+    let (input, params) = input_and_params(table, id);
+    let missed = missed(table);
+    let overlap = overlap(table, missed, agent.map(|agent| agent.access));
+    let jitter = table.seconds("jitter", ValueBounds::new(0.0, 86_400.0, 0.0));
+    let deadline = table.entry("deadline");
     let bounds = ValueBounds::new(1.0, 7.0 * 86_400.0, 0.0);
-    let deadline = deadline.and_then(|entry| value::seconds(from.reader, &entry, bounds));
-    let alert_after = from.count("alert_after", ValueBounds::new(0, 100, 3));
-    let owner = owner(from, known);
+    let deadline = deadline.and_then(|entry| value::seconds(table.reader, &entry, bounds));
+    let alert_after = table.count("alert_after", ValueBounds::new(0, 100, 3));
+    let owner = owner(table, known);
     section.finish();
     let spec = ScheduleSpec {
         id: id.value.clone(),
         name,
         agent: agent?.id.clone(),
-        timetable: timetable?,
+        recurrence: timetable?,
         input: input?,
         params,
         missed,
@@ -145,8 +148,8 @@ fn agent<'k>(
         return None;
     };
     let ids: Vec<AgentId> = known.agents.iter().map(|agent| agent.id.clone()).collect();
-    let agent = super::tokens::find_agent(section, &agent_name, &ids)?;
-    let agent = known.agents.iter().find(|known| known.id == agent)?;
+    let agent_id = super::tokens::find_agent(section, &agent_name, &ids)?;
+    let agent = known.agents.iter().find(|known| known.id == agent_id)?;
     if enabled && !agent.enabled {
         reader.error(
             &agent_name.position,
@@ -159,8 +162,8 @@ fn agent<'k>(
 fn timetable(
     section: &mut Section<'_>,
     id: &Spanned<ScheduleId>,
-    all: &SchedulerSettings,
-    has_zone: bool,
+    settings: &SchedulerSettings,
+    has_default_zone: bool,
 ) -> Option<RecurrenceRule> {
     let reader = section.reader;
     let zone = section.nonblank("timezone");
@@ -168,14 +171,14 @@ fn timetable(
         report_missing_key(reader, id, "cron", "the due times, such as \"0 3 * * *\"");
         return None;
     };
-    if zone.is_none() && !has_zone && !cron.value.starts_with("@every") {
+    if zone.is_none() && !has_default_zone && !cron.value.starts_with("@every") {
         let diagnostic =
             from_message("is taken to be in UTC").hint("give the schedule a `timezone`");
         reader.warning(&cron.position, diagnostic);
     }
-    let name = zone.as_ref().map_or(all.timezone.as_str(), |zone| zone.value.as_str());
-    match RecurrenceRule::new(&cron.value, name, all.seconds) {
-        Ok(table) => Some(table),
+    let zone_name = zone.as_ref().map_or(settings.timezone.as_str(), |zone| zone.value.as_str());
+    match RecurrenceRule::new(&cron.value, zone_name, settings.allows_seconds) {
+        Ok(rule) => Some(rule),
         Err(error @ RecurrenceError::Zone { .. }) => {
             if let Some(zone) = zone {
                 reader.error(&zone.position, error.to_string()); // An invalid default time zone has its own fault.

@@ -14,7 +14,7 @@ use super::tokens::find_agent;
 use crate::config::diagnostics::from_message;
 use crate::config::presets;
 use crate::config::table::{Count, Flag, Key, Keyword, Seconds, Section, ValueBounds};
-use crate::platform::tls::TlsKeyPair;
+use crate::platform::tls::CertificateFiles;
 use access::AccessSettings;
 
 /// Failures that a commit of the ledger survives.
@@ -33,7 +33,7 @@ pub struct ServerSettings {
     /// Address and port to listen on.
     pub listen: SocketAddr,
     /// Certificate and key for TLS; plain HTTP without.
-    pub tls: Option<TlsKeyPair>,
+    pub tls: Option<CertificateFiles>,
     /// Address and card for the public.
     pub public: PublicSettings,
     /// Directory of the ledger and the instance key.
@@ -53,7 +53,7 @@ pub struct ServerSettings {
     /// Settings of the configuration itself.
     pub configuration: ConfigFileSettings,
     /// Admission rules of requests.
-    pub entry: AccessSettings,
+    pub request_access: AccessSettings,
 }
 
 /// Address and card for the public.
@@ -62,7 +62,7 @@ pub struct PublicSettings {
     /// Public URL of the service behind a proxy; without a slash at its end.
     pub url: Option<String>,
     /// True if the minimal card is public.
-    pub card: bool,
+    pub is_card_public: bool,
 }
 
 /// Limits of connections and requests.
@@ -160,41 +160,41 @@ pub(crate) fn read(
     mut section: Section<'_>,
     agents: &[AgentId],
 ) -> (Option<ServerSettings>, Option<AgentId>) {
-    let from = &mut section;
-    let default_agent = default_agent(from, agents);
-    let tls = tls::read(from);
-    let found = data_dir(from);
-    let data_dir = found.clone().unwrap_or_default();
-    let runtime_dir = folder(from, "runtime_dir");
-    let token_file = folder(from, "token_file");
-    let entry = access::read(from);
-    let url = public_url(from);
+    let table = &mut section;
+    let default_agent = default_agent(table, agents);
+    let tls = tls::read(table);
+    let known_data_dir = data_dir(table);
+    let data_dir = known_data_dir.clone().unwrap_or_default();
+    let runtime_dir = absolute_path(table, "runtime_dir");
+    let token_file = absolute_path(table, "token_file");
+    let entry = access::read(table);
+    let url = public_url(table);
     let server = ServerSettings {
-        listen: listen(from, tls.is_given || !entry.trusted_proxies.is_empty()),
-        tls: tls.pair,
-        public: PublicSettings { url, card: PUBLIC_CARD.read(from) },
-        runtime_dir: runtime_dir.unwrap_or_else(|| default_runtime_dir(from, &data_dir)),
+        listen: listen(table, tls.is_given || !entry.trusted_proxies.is_empty()),
+        tls: tls.files,
+        public: PublicSettings { url, is_card_public: PUBLIC_CARD.read(table) },
+        runtime_dir: runtime_dir.unwrap_or_else(|| default_runtime_dir(table, &data_dir)),
         token_file: token_file.unwrap_or_else(|| data_dir.join("token")),
         data_dir,
-        requests: requests(from),
-        drain_timeout: DRAIN_TIMEOUT.read(from),
-        programs: programs(from),
-        durability: DURABILITY.read(from),
+        requests: requests(table),
+        drain_timeout: DRAIN_TIMEOUT.read(table),
+        programs: programs(table),
+        durability: DURABILITY.read(table),
         configuration: ConfigFileSettings {
-            watch: WATCH.read(from),
-            presets: folder(from, "presets")
-                .unwrap_or_else(|| from.reader.resolve(presets::PRESETS_DIR)),
+            watch: WATCH.read(table),
+            presets: absolute_path(table, "presets")
+                .unwrap_or_else(|| table.reader.resolve(presets::PRESETS_DIR)),
         },
-        entry,
+        request_access: entry,
     };
-    if server.uses_caller_address() && !server.entry.trusted_proxies.is_empty() {
+    if server.uses_caller_address() && !server.request_access.trusted_proxies.is_empty() {
         let diagnostic =
             from_message("is needed behind a proxy: cards name the host of the proxy's requests")
                 .hint("give the address that callers use, such as \"https://agents.example.org\"");
         section.reader.warning(&section.position.below("public_url").hidden(), diagnostic);
     }
     section.finish();
-    (found.map(|_| server), default_agent)
+    (known_data_dir.map(|_| server), default_agent)
 }
 
 /// Reads the limits of connections and requests.
@@ -220,9 +220,10 @@ fn programs(section: &mut Section<'_>) -> ProgramSettings {
 /// Reads the range of users from which the service may pick.
 fn agent_users(section: &mut Section<'_>) -> Option<(u32, u32)> {
     let text = section.nonblank("agent_users")?;
-    let ends = text.value.split_once('-');
-    let ends = ends.map(|(first, last)| (first.trim().parse().ok(), last.trim().parse().ok()));
-    match ends {
+    let uid_bounds = text.value.split_once('-');
+    let uid_bounds =
+        uid_bounds.map(|(first, last)| (first.trim().parse().ok(), last.trim().parse().ok()));
+    match uid_bounds {
         Some((Some(first), Some(last))) if MIN_AGENT_UID <= first && first <= last => {
             return Some((first, last));
         }
@@ -268,12 +269,12 @@ fn public_url(section: &mut Section<'_>) -> Option<String> {
     let text = section.nonblank("public_url")?;
     let reader = section.reader;
     let rest = ["https://", "http://"].iter().find_map(|scheme| text.value.strip_prefix(scheme));
-    let host = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
-    if host.contains('@') {
+    let authority = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    if authority.contains('@') {
         reader.error(&text.position.hidden(), "must not hold a name or password");
         return None;
     }
-    if host.is_empty() || text.value.contains(['?', '#', ' ']) {
+    if authority.is_empty() || text.value.contains(['?', '#', ' ']) {
         let diagnostic = "must be an address such as \"https://agents.example.org\"";
         reader.error(&text.position, diagnostic);
         return None;
@@ -282,7 +283,7 @@ fn public_url(section: &mut Section<'_>) -> Option<String> {
 }
 
 /// Reads a path, and makes it absolute.
-fn folder(section: &mut Section<'_>, key: &'static str) -> Option<PathBuf> {
+fn absolute_path(section: &mut Section<'_>, key: &'static str) -> Option<PathBuf> {
     let path = section.nonblank(key)?;
     if path.value.starts_with('~') {
         section.reader.error(&path.position, "`~` means nothing here: write the whole path");
@@ -293,7 +294,8 @@ fn folder(section: &mut Section<'_>, key: &'static str) -> Option<PathBuf> {
 /// Returns the directory of the ledger: as configured, or in the user's state directory.
 fn data_dir(section: &mut Section<'_>) -> Option<PathBuf> {
     let reader = section.reader;
-    let found = folder(section, "data_dir").or_else(|| default_data_dir(&|name| reader.env(name)));
+    let found =
+        absolute_path(section, "data_dir").or_else(|| default_data_dir(&|name| reader.env(name)));
     if found.is_none() {
         let diagnostic = "is needed where neither XDG_STATE_HOME nor HOME is set";
         reader.error(&section.position.below("data_dir").hidden(), diagnostic);
@@ -320,9 +322,9 @@ fn default_runtime_dir(section: &Section<'_>, data_dir: &std::path::Path) -> Pat
     if let Some(folder) = folder {
         return PathBuf::from(folder).join("algonius");
     }
-    let memory = PathBuf::from("/dev/shm");
-    if access(&memory, AccessFlags::W_OK).is_ok() {
-        return memory.join(format!("algonius-{}", Uid::effective()));
+    let memory_dir = PathBuf::from("/dev/shm");
+    if access(&memory_dir, AccessFlags::W_OK).is_ok() {
+        return memory_dir.join(format!("algonius-{}", Uid::effective()));
     }
     data_dir.join("run")
 }

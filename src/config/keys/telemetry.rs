@@ -1,6 +1,6 @@
 //! `[telemetry]`: OpenTelemetry collector that receives traces and logs, if there is one.
 
-use super::alerts::secret;
+use super::alerts::read_secret;
 use crate::config::diagnostics::from_message;
 use crate::config::table::{Flag, Key, Section};
 
@@ -15,13 +15,15 @@ pub struct TelemetrySettings {
     /// Headers of each request, which may contain keys.
     pub headers: Vec<(String, String)>,
     /// True if the collector receives the log lines too.
-    pub logs: bool,
+    pub exports_logs: bool,
 }
 
 impl std::fmt::Debug for TelemetrySettings {
     /// Omits the URL and the headers.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TelemetrySettings").field("logs", &self.logs).finish_non_exhaustive()
+        f.debug_struct("TelemetrySettings")
+            .field("logs", &self.exports_logs)
+            .finish_non_exhaustive()
     }
 }
 
@@ -30,27 +32,27 @@ const LOGS: Key<Flag> = Key::flag("logs", true, "sends log lines in addition to 
 
 /// Reads `[telemetry]`; `None` if no collector is named.
 pub(crate) fn read(mut section: Section<'_>) -> Option<TelemetrySettings> {
-    let from = &mut section;
-    let is_enabled = ENABLED.read(from);
-    let endpoint = endpoint(from);
+    let table = &mut section;
+    let is_enabled = ENABLED.read(table);
+    let endpoint = endpoint(table);
     let telemetry = endpoint.map(|endpoint| TelemetrySettings {
         endpoint,
-        headers: headers(from),
-        logs: LOGS.read(from),
+        headers: headers(table),
+        exports_logs: LOGS.read(table),
     });
     if telemetry.is_none() {
-        from.entry("otlp_headers_file"); // These keys are known, although unused without a collector.
-        from.entry("logs");
+        table.entry("otlp_headers_file"); // These keys are known, although unused without a collector.
+        table.entry("logs");
     }
     section.finish();
     telemetry.filter(|_| is_enabled)
 }
 
-fn endpoint(from: &mut Section<'_>) -> Option<String> {
-    let reader = from.reader;
-    let configured = from.nonblank("otlp_endpoint");
+fn endpoint(table: &mut Section<'_>) -> Option<String> {
+    let reader = table.reader;
+    let configured = table.nonblank("otlp_endpoint");
     let position = configured.as_ref().map_or_else(
-        || from.position.below("otlp_endpoint").hidden(),
+        || table.position.below("otlp_endpoint").hidden(),
         |configured| configured.position.clone(),
     );
     let url =
@@ -64,19 +66,19 @@ fn endpoint(from: &mut Section<'_>) -> Option<String> {
 }
 
 /// Reads the lines of a file, each a name, a colon and a value.
-fn headers(from: &mut Section<'_>) -> Vec<(String, String)> {
-    let Some(file) = from.nonblank("otlp_headers_file") else { return Vec::new() };
-    let text = secret(from, &file).unwrap_or_default();
+fn headers(table: &mut Section<'_>) -> Vec<(String, String)> {
+    let Some(file) = table.nonblank("otlp_headers_file") else { return Vec::new() };
+    let text = read_secret(table, &file).unwrap_or_default();
     let mut headers = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         match line.split_once(':') {
             Some((name, value)) if is_name(name) && !value.trim().is_empty() => {
-                from.reader.register_secret(value.trim());
+                table.reader.register_secret(value.trim());
                 headers.push((name.to_lowercase(), value.trim().to_owned()));
             }
             _ => {
                 let diagnostic = "must have lines such as `authorization: Bearer …`";
-                from.reader.error(&file.position, diagnostic);
+                table.reader.error(&file.position, diagnostic);
             }
         }
     }

@@ -18,14 +18,14 @@ const MIN_TOKEN_CHARS: usize = 32;
 /// Reads every token; `agents` are the ids that exist.
 pub(crate) fn read(root: &mut Section<'_>, agents: &[AgentId]) -> Vec<TokenSeed> {
     let reader = root.reader;
-    let mut names: BTreeMap<[u8; 32], String> = BTreeMap::new();
+    let mut names_by_hash: BTreeMap<[u8; 32], String> = BTreeMap::new();
     let mut seeds = Vec::new();
     for (name, section) in root.sections("tokens") {
         if name.value.trim().is_empty() || name.value.chars().count() > 64 {
             reader.error(&name.position, "the name must have 1 to 64 characters");
         }
         let Some(seed) = token(section, &name, agents) else { continue };
-        if let Some(other) = names.insert(seed.hash, name.value.clone()) {
+        if let Some(other) = names_by_hash.insert(seed.hash, name.value.clone()) {
             reader.error(&name.position, format!("has the same text as the token `{other}`"));
         }
         seeds.push(seed);
@@ -39,7 +39,7 @@ fn token(
     name: &Spanned<String>,
     agents: &[AgentId],
 ) -> Option<TokenSeed> {
-    let text = text(&mut section, name);
+    let text = read_token_text(&mut section, name);
     let rights = rights(&mut section);
     let agents = allowed_agents(&mut section, agents);
     let expires = expires(&mut section);
@@ -49,7 +49,7 @@ fn token(
 }
 
 /// Returns the token's text, from one of two sources, and registers it for redaction.
-pub(crate) fn text(section: &mut Section<'_>, name: &Spanned<String>) -> Option<String> {
+pub(crate) fn read_token_text(section: &mut Section<'_>, name: &Spanned<String>) -> Option<String> {
     let reader = section.reader;
     if let Some(inline) = section.entry("token") {
         let diagnostic =
@@ -60,8 +60,8 @@ pub(crate) fn text(section: &mut Section<'_>, name: &Spanned<String>) -> Option<
         section.entry("token_file");
         return None;
     }
-    let from = (section.nonblank("token_env"), section.nonblank("token_file"));
-    let (token_text, position) = match from {
+    let sources = (section.nonblank("token_env"), section.nonblank("token_file"));
+    let (token_text, position) = match sources {
         (Some(env), None) => {
             (reader.env(&env.value).ok_or(VARIABLE_NOT_SET.to_owned()), env.position)
         }
@@ -88,8 +88,10 @@ pub(crate) fn text(section: &mut Section<'_>, name: &Spanned<String>) -> Option<
 /// Returns the text of a token file; a file that other users may read causes a warning.
 fn token_file(section: &Section<'_>, file: &Spanned<String>) -> Result<String, String> {
     let path = section.reader.resolve(&file.value);
-    let text =
-        section.reader.secret_file(&path).map_err(|error| format!("cannot be read: {error}"))?;
+    let text = section
+        .reader
+        .read_secret_file(&path)
+        .map_err(|error| format!("cannot be read: {error}"))?;
     if is_open_to_others(&path) {
         let diagnostic = from_message("others may read this file").hint("chmod 600 it");
         section.reader.warning(&file.position, diagnostic);

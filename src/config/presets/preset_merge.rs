@@ -29,7 +29,7 @@ impl<'d> MergedDocument<'d> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::config) struct AgentPreset {
     pub(in crate::config) name: String,
-    pub(in crate::config) about: PresetMetadata,
+    pub(in crate::config) metadata: PresetMetadata,
 }
 
 /// Merges the presets that a document names under its agents. A fault of a preset is reported at its own position, and
@@ -39,30 +39,31 @@ pub(in crate::config) fn merge<'d>(
     preset_source: &'d PresetSource,
     reader: &ConfigReader<'_>,
 ) -> MergedDocument<'d> {
-    let (mut agent_presets, mut under) = (BTreeMap::new(), DeTable::new());
+    let (mut agent_presets, mut base) = (BTreeMap::new(), DeTable::new());
     for (id, agent) in table(document, "agents").into_iter().flat_map(DeTable::iter) {
-        let Some(named) = agent.get_ref().as_table().and_then(|agent| agent.get("preset")) else {
+        let Some(preset_name) = agent.get_ref().as_table().and_then(|agent| agent.get("preset"))
+        else {
             continue;
         };
-        let Some(name) = named.get_ref().as_str() else { continue };
-        let path = format!("agents.{}.preset", id.get_ref());
-        let position = SourcePosition { path, span: named.span(), is_printable: true };
-        let found = preset_source
+        let Some(name) = preset_name.get_ref().as_str() else { continue };
+        let key_path = format!("agents.{}.preset", id.get_ref());
+        let position = SourcePosition { key_path, span: preset_name.span(), is_printable: true };
+        let preset = preset_source
             .find(name, reader, &position)
-            .and_then(|preset| parse_preset(preset, reader));
-        let found = found.map(|(about, table)| {
-            under.insert(id.clone(), Spanned::new(agent.span(), DeValue::Table(table)));
-            AgentPreset { name: name.to_owned(), about }
+            .and_then(|written| parse_preset(written, reader));
+        let preset = preset.map(|(metadata, table)| {
+            base.insert(id.clone(), Spanned::new(agent.span(), DeValue::Table(table)));
+            AgentPreset { name: name.to_owned(), metadata }
         });
-        agent_presets.insert(id.get_ref().to_string(), found);
+        agent_presets.insert(id.get_ref().to_string(), preset);
     }
     if agent_presets.is_empty() {
         return MergedDocument::without_presets(document);
     }
     preset_source.register_files(reader);
-    let agents = Spanned::new(0..0, DeValue::Table(under));
-    let under = DeTable::from_iter([(Spanned::new(0..0, "agents".into()), agents)]);
-    MergedDocument { document: merge_tables(document, &under), agent_presets }
+    let agents = Spanned::new(0..0, DeValue::Table(base));
+    let base = DeTable::from_iter([(Spanned::new(0..0, "agents".into()), agents)]);
+    MergedDocument { document: merge_tables(document, &base), agent_presets }
 }
 
 impl PresetSource {
@@ -93,22 +94,23 @@ fn parse_preset<'d>(
     preset: &'d Preset,
     reader: &ConfigReader<'_>,
 ) -> Option<(PresetMetadata, DeTable<'d>)> {
-    let base = reader.add_text(preset.file.clone(), &preset.text);
-    let (document, broken) = DeTable::parse_recoverable(&preset.text);
-    for error in &broken {
+    let offset = reader.add_text(preset.file.clone(), &preset.text);
+    let (document, syntax_errors) = DeTable::parse_recoverable(&preset.text);
+    for error in &syntax_errors {
         let span = error.span().unwrap_or_default();
-        let span = span.start + base..span.end + base;
+        let span = span.start + offset..span.end + offset;
         reader.error(
-            &SourcePosition { path: String::new(), span, is_printable: false },
+            &SourcePosition { key_path: String::new(), span, is_printable: false },
             error.message(),
         );
     }
-    if !broken.is_empty() {
+    if !syntax_errors.is_empty() {
         return None;
     }
-    let document = shift_table_spans(document.get_ref(), base);
-    let top = SourcePosition { path: String::new(), span: base..base, is_printable: true };
-    let mut root = Section::new(reader, top, Some(&document));
+    let document = shift_table_spans(document.get_ref(), offset);
+    let root_position =
+        SourcePosition { key_path: String::new(), span: offset..offset, is_printable: true };
+    let mut root = Section::new(reader, root_position, Some(&document));
     let about = preset_metadata::read(root.section("about"));
     root.section("agent");
     root.finish();
@@ -134,26 +136,26 @@ fn merge_tables<'d>(overriding: &DeTable<'d>, base: &DeTable<'d>) -> DeTable<'d>
     merged
 }
 
-/// Returns the value with its spans moved by `base` bytes.
-fn shift_spans<'d>(value: &Spanned<DeValue<'d>>, base: usize) -> Spanned<DeValue<'d>> {
-    let moved = match value.get_ref() {
-        DeValue::Table(table) => DeValue::Table(shift_table_spans(table, base)),
+/// Returns the value with its spans moved by `offset` bytes.
+fn shift_spans<'d>(value: &Spanned<DeValue<'d>>, offset: usize) -> Spanned<DeValue<'d>> {
+    let shifted = match value.get_ref() {
+        DeValue::Table(table) => DeValue::Table(shift_table_spans(table, offset)),
         DeValue::Array(items) => {
             let mut array = DeArray::new();
-            items.iter().for_each(|item| array.push(shift_spans(item, base)));
+            items.iter().for_each(|item| array.push(shift_spans(item, offset)));
             DeValue::Array(array)
         }
         scalar => scalar.clone(),
     };
     let span = value.span();
-    Spanned::new(span.start + base..span.end + base, moved)
+    Spanned::new(span.start + offset..span.end + offset, shifted)
 }
 
-fn shift_table_spans<'d>(table: &DeTable<'d>, base: usize) -> DeTable<'d> {
-    let rows = table.iter().map(|(key, value)| {
+fn shift_table_spans<'d>(table: &DeTable<'d>, offset: usize) -> DeTable<'d> {
+    let entries = table.iter().map(|(key, value)| {
         let span = key.span();
-        let key = Spanned::new(span.start + base..span.end + base, key.get_ref().clone());
-        (key, shift_spans(value, base))
+        let key = Spanned::new(span.start + offset..span.end + offset, key.get_ref().clone());
+        (key, shift_spans(value, offset))
     });
-    rows.collect()
+    entries.collect()
 }

@@ -16,9 +16,9 @@ pub struct PresetMetadata {
     /// Instructions for installing the program, one per line.
     pub install: Vec<String>,
     /// Variables of which one is enough to authenticate to the model.
-    pub keys: Vec<String>,
+    pub credential_variables: Vec<String>,
     /// Command to type in the agent's home to log in without such a variable.
-    pub login: Option<String>,
+    pub login_command: Option<String>,
     /// Further notes, one per line.
     pub notes: Vec<String>,
 }
@@ -33,8 +33,8 @@ pub(super) fn read(mut section: Section<'_>) -> PresetMetadata {
         title: section.nonblank("title").map(|title| title.value).unwrap_or_default(),
         is_verified: section.flag("verified", false),
         install,
-        keys,
-        login: section.nonblank("login").map(|login| login.value),
+        credential_variables: keys,
+        login_command: section.nonblank("login").map(|login| login.value),
         notes,
     };
     section.finish();
@@ -44,6 +44,6 @@ pub(super) fn read(mut section: Section<'_>) -> PresetMetadata {
 /// Reads the description, and ignores its faults.
 pub(super) fn read_ignoring_faults(table: Option<&DeTable<'_>>) -> PresetMetadata {
     let reader = ConfigReader::new(Path::new(""), "", PathBuf::new(), &|_| None);
-    let top = SourcePosition { path: "about".to_owned(), span: 0..0, is_printable: false };
-    read(Section::new(&reader, top, table))
+    let position = SourcePosition { key_path: "about".to_owned(), span: 0..0, is_printable: false };
+    read(Section::new(&reader, position, table))
 }

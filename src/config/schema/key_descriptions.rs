@@ -5,41 +5,42 @@ use std::collections::BTreeMap;
 /// Returns the comment beside each key by its path: `*` stands for a name, `[]` for an item of a list. A commented-out
 /// key counts like any other.
 pub(in crate::config) fn from_comments(shipped: &str) -> BTreeMap<String, String> {
-    let mut words: BTreeMap<String, String> = BTreeMap::new();
-    let (mut table, mut last) = (String::new(), None);
+    let mut descriptions: BTreeMap<String, String> = BTreeMap::new();
+    let (mut table, mut last_path) = (String::new(), None);
     for line in shipped.lines() {
-        if let (Some(more), Some(path)) = (continuation(line), &last) {
-            let text = words.entry(String::clone(path)).or_default();
+        if let (Some(continued_text), Some(path)) = (continuation(line), &last_path) {
+            let text = descriptions.entry(String::clone(path)).or_default();
             text.push(' ');
-            text.push_str(more);
+            text.push_str(continued_text);
             continue;
         }
-        last = None;
+        last_path = None;
         let line = line.strip_prefix("# ").unwrap_or(line);
         if let Some(header) = header(line) {
             table = header;
         } else if let Some((key, rest)) = line.split_once(" = ").filter(|(key, _)| is_key(key)) {
             let path = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
             let comment = rest.split_once(" # ").map_or("", |(_, comment)| comment.trim());
-            words.entry(path.clone()).or_insert_with(|| comment.to_owned());
-            last = Some(path);
+            descriptions.entry(path.clone()).or_insert_with(|| comment.to_owned());
+            last_path = Some(path);
         }
     }
-    words
+    descriptions
 }
 
 /// Returns the continuation of the previous line's comment: the line has only a comment, far to the right.
 fn continuation(line: &str) -> Option<&str> {
     let inner = line.strip_prefix('#').unwrap_or(line);
-    let words = inner.trim_start().strip_prefix("# ")?;
-    inner.starts_with("                ").then_some(words.trim_end())
+    let text = inner.trim_start().strip_prefix("# ")?;
+    inner.starts_with("                ").then_some(text.trim_end())
 }
 
 /// Returns the path of the table whose header is on the line.
 fn header(line: &str) -> Option<String> {
-    let item = line.strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]"));
-    let table = line.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(path, _)| path);
-    let mut keys: Vec<&str> = item.or(table)?.split('.').collect();
+    let list_path = line.strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]"));
+    let table_path =
+        line.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(path, _)| path);
+    let mut keys: Vec<&str> = list_path.or(table_path)?.split('.').collect();
     if !keys
         .iter()
         .all(|key| key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)))
@@ -51,7 +52,7 @@ fn header(line: &str) -> Option<String> {
     {
         *name = "*";
     }
-    keys.extend(item.map(|_| "[]"));
+    keys.extend(list_path.map(|_| "[]"));
     Some(keys.join("."))
 }
 

@@ -26,7 +26,7 @@ impl Mounts {
     }
 
     fn of(text: &str) -> Self {
-        Self(text.lines().filter_map(mount).collect())
+        Self(text.lines().filter_map(parse_mount).collect())
     }
 
     /// Returns other paths to a file or folder, or to something inside it.
@@ -65,7 +65,7 @@ fn join_paths(path: &Path, rest: &Path) -> PathBuf {
 }
 
 /// Parses a line: number, parent, device, root, mount point, and unused fields.
-fn mount(line: &str) -> Option<Mount> {
+fn parse_mount(line: &str) -> Option<Mount> {
     let mut words = line.split(' ').skip(2);
     let device = words.next()?.to_owned();
     Some(Mount { device, root: unescape(words.next()?), point: unescape(words.next()?) })

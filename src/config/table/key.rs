@@ -13,7 +13,7 @@ pub(crate) struct Key<K> {
     name: &'static str,
     kind: K,
     /// Description; empty if the name is enough.
-    text: &'static str,
+    description: &'static str,
 }
 
 /// Type of a key, with its bounds and its default.
@@ -46,8 +46,8 @@ pub(crate) struct Keyword<T: 'static>(&'static [(&'static str, T)], T);
 
 impl Key<Flag> {
     /// Returns the row of a boolean.
-    pub(crate) const fn flag(name: &'static str, default: bool, text: &'static str) -> Self {
-        Self { name, kind: Flag(default), text }
+    pub(crate) const fn flag(name: &'static str, default: bool, description: &'static str) -> Self {
+        Self { name, kind: Flag(default), description }
     }
 }
 
@@ -56,9 +56,9 @@ impl Key<Count> {
     pub(crate) const fn count(
         name: &'static str,
         bounds: ValueBounds<u64>,
-        text: &'static str,
+        description: &'static str,
     ) -> Self {
-        Self { name, kind: Count(bounds), text }
+        Self { name, kind: Count(bounds), description }
     }
 }
 
@@ -67,9 +67,9 @@ impl Key<Seconds> {
     pub(crate) const fn seconds(
         name: &'static str,
         bounds: ValueBounds<f64>,
-        text: &'static str,
+        description: &'static str,
     ) -> Self {
-        Self { name, kind: Seconds(bounds), text }
+        Self { name, kind: Seconds(bounds), description }
     }
 }
 
@@ -78,9 +78,9 @@ impl<T: Copy> Key<Keyword<T>> {
     pub(crate) const fn keyword(
         name: &'static str,
         (known, default): (&'static [(&'static str, T)], T),
-        text: &'static str,
+        description: &'static str,
     ) -> Self {
-        Self { name, kind: Keyword(known, default), text }
+        Self { name, kind: Keyword(known, default), description }
     }
 }
 
@@ -92,7 +92,7 @@ impl<K: KeyKind> Key<K> {
 
     /// Reads the key of a table; its default if it is absent or wrong.
     pub(crate) fn read(&self, section: &mut Section<'_>) -> K::Value {
-        section.describe(self.name, self.text);
+        section.describe(self.name, self.description);
         self.kind.read(section, self.name)
     }
 }

@@ -20,11 +20,11 @@ pub(crate) fn keyword_list<T: Copy + PartialEq>(
     if words.is_empty() {
         reader.error(&section.position.below(key).hidden(), "must name one at least");
     }
-    let mut chosen = Vec::new();
+    let mut selected = Vec::new();
     for word in words {
         match all.iter().find(|known| as_str(**known) == word.value) {
-            Some(known) if chosen.contains(known) => {}
-            Some(known) => chosen.push(*known),
+            Some(known) if selected.contains(known) => {}
+            Some(known) => selected.push(*known),
             None => {
                 let known = all.iter().map(|known| as_str(*known));
                 reader.error(
@@ -34,5 +34,5 @@ pub(crate) fn keyword_list<T: Copy + PartialEq>(
             }
         }
     }
-    chosen
+    selected
 }

@@ -15,9 +15,9 @@ pub(crate) fn regex(section: &mut Section<'_>, key: &'static str) -> Option<Rege
 /// Parses a text as a regular expression.
 pub(crate) fn regex_of(reader: &ConfigReader<'_>, text: &Spanned<String>) -> Option<Regex> {
     let parsed = reader.regex(&text.value);
-    let last = |error: &regex::Error| error.to_string().lines().last().map(str::to_owned);
+    let last_line = |error: &regex::Error| error.to_string().lines().last().map(str::to_owned);
     if let Err(error) = &parsed {
-        let cause = last(error).unwrap_or_default();
+        let cause = last_line(error).unwrap_or_default();
         let cause = cause.trim_start_matches("error: ");
         reader.error(&text.position, format!("is not a regular expression: {cause}"));
     }

@@ -8,7 +8,7 @@ use toml::de::DeValue;
 #[derive(Debug, Clone)]
 pub(crate) struct SourcePosition {
     /// Key with its tables.
-    pub(crate) path: String,
+    pub(crate) key_path: String,
     /// Bytes of the value, or of the key if there is no value to blame.
     pub(crate) span: Range<usize>,
     /// True if the text of the position may be printed.
@@ -18,13 +18,16 @@ pub(crate) struct SourcePosition {
 impl SourcePosition {
     /// Returns the position of a key below this one, at the same bytes.
     pub(crate) fn below(&self, key: &str) -> Self {
-        let path =
-            if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
-        Self { path, ..self.clone() }
+        let key_path = if self.key_path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.key_path)
+        };
+        Self { key_path, ..self.clone() }
     }
 
     /// Returns the same position at other bytes.
-    pub(crate) fn at(self, span: Range<usize>) -> Self {
+    pub(crate) fn with_span(self, span: Range<usize>) -> Self {
         Self { span, ..self }
     }
 

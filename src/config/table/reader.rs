@@ -9,7 +9,7 @@ use std::sync::Arc;
 use regex::Regex;
 
 use super::position::SourcePosition;
-use super::secret::secret_file;
+use super::secret::read_secret_file;
 use super::shape::{ValueShape, ValueShapes};
 use crate::config::diagnostics::{ConfigFault, DiagnosticBuilder, Severity};
 
@@ -17,26 +17,26 @@ use crate::config::diagnostics::{ConfigFault, DiagnosticBuilder, Severity};
 const MAX_EXCERPT_CHARS: usize = 60;
 
 /// Lookup of a variable in the service's environment.
-pub(crate) type Lookup<'c> = &'c dyn Fn(&str) -> Option<String>;
+pub(crate) type EnvLookup<'c> = &'c dyn Fn(&str) -> Option<String>;
 
 /// Text of one file. Its byte offsets continue after the previous text, so that a span identifies its text.
 struct SourceText {
     file: PathBuf,
     text: String,
-    base: usize,
+    offset: usize,
 }
 
 /// State of reading one file, and the presets that are merged under it.
 pub(crate) struct ConfigReader<'c> {
     texts: RefCell<Vec<SourceText>>,
     folder: PathBuf,
-    env: Lookup<'c>,
+    env: EnvLookup<'c>,
     faults: RefCell<Vec<ConfigFault>>,
     secrets: RefCell<Vec<String>>,
     files: RefCell<Vec<PathBuf>>,
     secret_files: RefCell<Vec<PathBuf>>,
     /// Default patterns of prompts, after their first use.
-    prompts: OnceCell<Arc<[Regex]>>,
+    default_prompts: OnceCell<Arc<[Regex]>>,
     /// Compiled patterns by their texts.
     patterns: RefCell<BTreeMap<String, Regex>>,
     /// Shapes of the keys, if they are recorded.
@@ -67,12 +67,12 @@ pub(crate) struct ConfigTextFile {
 
 impl<'c> ConfigReader<'c> {
     /// Starts to read `text` of `file`; relative paths start at `folder`.
-    pub(crate) fn new(file: &'c Path, text: &'c str, folder: PathBuf, env: Lookup<'c>) -> Self {
+    pub(crate) fn new(file: &'c Path, text: &'c str, folder: PathBuf, env: EnvLookup<'c>) -> Self {
         let (faults, secrets, files) = (RefCell::default(), RefCell::default(), RefCell::default());
         let secret_files = RefCell::default();
-        let text = SourceText { file: file.to_owned(), text: text.to_owned(), base: 0 };
+        let text = SourceText { file: file.to_owned(), text: text.to_owned(), offset: 0 };
         let texts = RefCell::new(vec![text]);
-        let (prompts, patterns) = (OnceCell::new(), RefCell::default());
+        let (default_prompts, patterns) = (OnceCell::new(), RefCell::default());
         Self {
             texts,
             folder,
@@ -81,7 +81,7 @@ impl<'c> ConfigReader<'c> {
             secrets,
             files,
             secret_files,
-            prompts,
+            default_prompts,
             patterns,
             shapes: None,
         }
@@ -91,9 +91,9 @@ impl<'c> ConfigReader<'c> {
     pub(crate) fn add_text(&self, file: PathBuf, text: &str) -> usize {
         let mut texts = self.texts.borrow_mut();
         // One byte stays free: the position at the end of a text must not be the start of the next one.
-        let base = texts.last().map_or(0, |last| last.base + last.text.len() + 1);
-        texts.push(SourceText { file, text: text.to_owned(), base });
-        base
+        let offset = texts.last().map_or(0, |last| last.offset + last.text.len() + 1);
+        texts.push(SourceText { file, text: text.to_owned(), offset });
+        offset
     }
 
     /// Registers a further file or folder, whose change is a change of the configuration.
@@ -113,14 +113,14 @@ impl<'c> ConfigReader<'c> {
         shape: impl FnOnce() -> ValueShape,
     ) {
         if let Some(shapes) = &self.shapes {
-            shapes.record_shape(&position().path, shape());
+            shapes.record_shape(&position().key_path, shape());
         }
     }
 
     /// Records the description of the value at a position.
     pub(crate) fn describe(&self, position: impl FnOnce() -> SourcePosition, text: &'static str) {
         if let Some(shapes) = &self.shapes {
-            shapes.describe(&position().path, text);
+            shapes.describe(&position().key_path, text);
         }
     }
 
@@ -142,7 +142,7 @@ impl<'c> ConfigReader<'c> {
         &self,
         default: impl FnOnce() -> Arc<[Regex]>,
     ) -> Arc<[Regex]> {
-        Arc::clone(self.prompts.get_or_init(default))
+        Arc::clone(self.default_prompts.get_or_init(default))
     }
 
     /// Returns the recorded shapes.
@@ -161,11 +161,11 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Reads a file that contains a secret, without the line break at its end.
-    pub(crate) fn secret_file(&self, path: &Path) -> io::Result<String> {
+    pub(crate) fn read_secret_file(&self, path: &Path) -> io::Result<String> {
         // Registered before it is read: a missing file that appears later is a change of the configuration too.
         self.files.borrow_mut().push(path.to_owned());
         self.secret_files.borrow_mut().push(path.to_owned());
-        secret_file(path)
+        read_secret_file(path)
     }
 
     /// Registers a text that must be redacted everywhere.
@@ -203,7 +203,7 @@ impl<'c> ConfigReader<'c> {
         diagnostic: DiagnosticBuilder,
     ) {
         let texts = self.texts.borrow();
-        let Some(text) = texts.iter().rfind(|text| text.base <= position.span.start) else {
+        let Some(text) = texts.iter().rfind(|text| text.offset <= position.span.start) else {
             return;
         };
         let (line, column) = text.position(position.span.start);
@@ -211,7 +211,7 @@ impl<'c> ConfigReader<'c> {
             file: text.file.clone(),
             line,
             column,
-            path: position.path.clone(),
+            key_path: position.key_path.clone(),
             value: text.excerpt(position),
             code: diagnostic.code_for(severity),
             message: diagnostic.message,
@@ -222,7 +222,7 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Returns the number of faults so far.
-    pub(crate) fn count(&self) -> usize {
+    pub(crate) fn fault_count(&self) -> usize {
         self.faults.borrow().len()
     }
 
@@ -246,21 +246,21 @@ impl<'c> ConfigReader<'c> {
 
 impl SourceText {
     /// Returns line and column of a byte, from 1, the column in characters.
-    fn position(&self, offset: usize) -> (usize, usize) {
-        let before = self.text.get(..offset - self.base).unwrap_or(&self.text);
+    fn position(&self, position_offset: usize) -> (usize, usize) {
+        let before = self.text.get(..position_offset - self.offset).unwrap_or(&self.text);
         let line = before.split('\n').next_back().unwrap_or_default();
         (before.matches('\n').count() + 1, line.chars().count() + 1)
     }
 
     /// Returns the first line of the text at a position, shortened.
     fn excerpt(&self, position: &SourcePosition) -> Option<String> {
-        let span = position.span.start - self.base..position.span.end.checked_sub(self.base)?;
+        let span = position.span.start - self.offset..position.span.end.checked_sub(self.offset)?;
         let written = self.text.get(span).filter(|_| position.is_printable)?;
         let line = written.lines().next().filter(|line| !line.is_empty())?;
-        let mut short: String = line.chars().take(MAX_EXCERPT_CHARS).collect();
-        if short.len() < written.len() {
-            short.push('…');
+        let mut excerpt: String = line.chars().take(MAX_EXCERPT_CHARS).collect();
+        if excerpt.len() < written.len() {
+            excerpt.push('…');
         }
-        Some(short)
+        Some(excerpt)
     }
 }

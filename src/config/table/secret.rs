@@ -13,7 +13,7 @@ pub(crate) const MIN_REDACTED_BYTES: usize = 6;
 pub(crate) const VARIABLE_NOT_SET: &str = "this variable is not set in the service's environment";
 
 /// Returns the text of a file without the line break at its end.
-pub(crate) fn secret_file(path: &Path) -> io::Result<String> {
+pub(crate) fn read_secret_file(path: &Path) -> io::Result<String> {
     // The read of a pipe could wait for ever, and that of a device could have no end.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a file"));

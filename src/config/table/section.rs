@@ -10,14 +10,14 @@ use super::position::{SourcePosition, Spanned, WrittenValue};
 use super::reader::ConfigReader;
 use super::shape::ValueShape;
 use super::value;
-use crate::config::diagnostics::{FaultCode, from_message, nearest};
+use crate::config::diagnostics::{FaultCode, from_message, nearest_word};
 
 /// Table of the file. An absent table reads as an empty one.
 pub(crate) struct Section<'c> {
     pub(crate) reader: &'c ConfigReader<'c>,
     pub(crate) position: SourcePosition,
     table: Option<&'c DeTable<'c>>,
-    known: Vec<&'static str>,
+    requested_keys: Vec<&'static str>,
 }
 
 impl<'c> Section<'c> {
@@ -27,16 +27,16 @@ impl<'c> Section<'c> {
         position: SourcePosition,
         table: Option<&'c DeTable<'c>>,
     ) -> Self {
-        Self { reader, position, table, known: Vec::new() }
+        Self { reader, position, table, requested_keys: Vec::new() }
     }
 
     /// Reads the value of a key, of any type.
     pub(crate) fn entry(&mut self, key: &'static str) -> Option<WrittenValue<'c>> {
-        self.known.push(key);
+        self.requested_keys.push(key);
         self.record_shape(key, || ValueShape::Unknown);
         let value = self.table?.get(key)?;
         Some(Spanned {
-            position: self.inside(key, value.span(), value.get_ref()),
+            position: self.position_of(key, value.span(), value.get_ref()),
             value: value.get_ref(),
         })
     }
@@ -68,9 +68,9 @@ impl<'c> Section<'c> {
         rows.into_iter()
             .map(|(key, value)| {
                 let name: &str = key.get_ref();
-                let position = self.inside(name, value.span(), value.get_ref());
-                let named = self.position.below(name).hidden().at(key.span());
-                let key = Spanned { value: name.to_owned(), position: named };
+                let position = self.position_of(name, value.span(), value.get_ref());
+                let key_position = self.position.below(name).hidden().with_span(key.span());
+                let key = Spanned { value: name.to_owned(), position: key_position };
                 (key, Spanned { value: value.get_ref(), position })
             })
             .collect()
@@ -172,7 +172,7 @@ impl<'c> Section<'c> {
         }
         let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
         let diagnostic = from_message(format!("must be \"{}\"", words.join("\" or \"")));
-        let diagnostic = match nearest(&text.value, &words) {
+        let diagnostic = match nearest_word(&text.value, &words) {
             Some(word) => diagnostic.hint(format!("did you mean `{word}`?")),
             None => diagnostic,
         };
@@ -186,9 +186,9 @@ impl<'c> Section<'c> {
         let entry = self.entry(key)?;
         let array = value::list(self.reader, &entry)?;
         let items = array.iter().enumerate().map(|(index, item)| {
-            let path = format!("{}[{index}]", entry.position.path);
+            let key_path = format!("{}[{index}]", entry.position.key_path);
             let position = SourcePosition {
-                path,
+                key_path,
                 is_printable: entry.position.is_printable,
                 span: item.span(),
             };
@@ -212,19 +212,22 @@ impl<'c> Section<'c> {
 
     /// Reports every key that no reader requested.
     pub(crate) fn finish(self) {
-        let (reader, known) = (self.reader, self.known.clone());
+        let (reader, requested_keys) = (self.reader, self.requested_keys.clone());
         for (key, _) in self.rows() {
-            if !known.contains(&key.value.as_str()) {
+            if !requested_keys.contains(&key.value.as_str()) {
                 let diagnostic = from_message("unknown key")
                     .with_code(FaultCode::UnknownKey)
-                    .suggest_from(&key.value, known.iter().copied());
+                    .suggest_from(&key.value, requested_keys.iter().copied());
                 reader.error(&key.position, diagnostic);
             }
         }
     }
 
     /// Returns the position of a value in this table. A table is not printed, and has no single span to blame.
-    fn inside(&self, key: &str, span: Range<usize>, value: &DeValue<'_>) -> SourcePosition {
-        SourcePosition { is_printable: !value.is_table(), ..self.position.below(key).at(span) }
+    fn position_of(&self, key: &str, span: Range<usize>, value: &DeValue<'_>) -> SourcePosition {
+        SourcePosition {
+            is_printable: !value.is_table(),
+            ..self.position.below(key).with_span(span)
+        }
     }
 }

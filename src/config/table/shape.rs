@@ -44,7 +44,7 @@ pub(crate) enum ValueShape {
 #[derive(Debug, Default)]
 pub(crate) struct ValueShapes {
     shapes: RefCell<BTreeMap<String, ValueShape>>,
-    texts: RefCell<BTreeMap<String, &'static str>>,
+    descriptions: RefCell<BTreeMap<String, &'static str>>,
 }
 
 /// Shapes and descriptions of keys, by path.
@@ -52,7 +52,7 @@ pub(crate) struct ValueShapes {
 pub(crate) struct KeyDescriptions {
     pub(crate) shapes: BTreeMap<String, ValueShape>,
     /// Descriptions of the keys that have a row.
-    pub(crate) texts: BTreeMap<String, &'static str>,
+    pub(crate) descriptions: BTreeMap<String, &'static str>,
 }
 
 impl ValueShapes {
@@ -66,11 +66,14 @@ impl ValueShapes {
 
     /// Records the description of a key.
     pub(crate) fn describe(&self, path: &str, text: &'static str) {
-        self.texts.borrow_mut().insert(path.to_owned(), text);
+        self.descriptions.borrow_mut().insert(path.to_owned(), text);
     }
 
     /// Returns all records.
     pub(crate) fn into_descriptions(self) -> KeyDescriptions {
-        KeyDescriptions { shapes: self.shapes.into_inner(), texts: self.texts.into_inner() }
+        KeyDescriptions {
+            shapes: self.shapes.into_inner(),
+            descriptions: self.descriptions.into_inner(),
+        }
     }
 }

@@ -141,7 +141,7 @@ pub(crate) fn report_type_mismatch(
         is_printable: entry.position.is_printable && is_harmless,
         ..entry.position.clone()
     };
-    reader.error(&position, format!("must be {expected}, not {}", kind(entry.value)));
+    reader.error(&position, format!("must be {expected}, not {}", type_name(entry.value)));
 }
 
 /// Converts a number for computation.
@@ -157,7 +157,7 @@ fn parse_decimal(value: &DeValue<'_>) -> Option<f64> {
 /// Parses a duration such as `300s`, `1.5h` or `250ms` into seconds.
 fn parse_duration(text: &str) -> Option<f64> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let scale = match text.strip_prefix(digits)? {
+    let seconds_per_unit = match text.strip_prefix(digits)? {
         "ms" => 0.001,
         "s" => 1.0,
         "m" => 60.0,
@@ -166,7 +166,7 @@ fn parse_duration(text: &str) -> Option<f64> {
         _ => return None,
     };
     let number: f64 = digits.trim_end().parse().ok()?;
-    (number.is_finite() && number >= 0.0).then_some(number * scale)
+    (number.is_finite() && number >= 0.0).then_some(number * seconds_per_unit)
 }
 
 /// Returns the value if it lies within bounds; a fault otherwise.
@@ -186,7 +186,7 @@ fn check_bounds<T: PartialOrd + Copy + Display>(
 }
 
 /// Returns the name of a value's type in messages.
-fn kind(value: &DeValue<'_>) -> &'static str {
+fn type_name(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "text",
         DeValue::Integer(_) => "a whole number",

@@ -194,17 +194,20 @@ fn the_exposure_of_an_agent_is_read() {
         base_path: Some("/bots/x".to_owned()),
         operations: vec![ProtocolOperation::Send, ProtocolOperation::Push],
         input_modes: vec!["image/*".to_owned()],
-        credential: CallerAuth::ApiKey("x-key".to_owned()),
+        caller_auth: CallerAuth::ApiKey("x-key".to_owned()),
         rate_limit: Some(RateLimit { per_second: 10.0, burst: 2 }),
         ..EndpointConfig::default()
     };
-    assert_eq!(*a.spec.a2a_exposure, expected);
-    assert_eq!(*b.spec.a2a_exposure, EndpointConfig { open: true, ..EndpointConfig::default() });
+    assert_eq!(*a.spec.endpoint_config, expected);
+    assert_eq!(
+        *b.spec.endpoint_config,
+        EndpointConfig { allows_anonymous: true, ..EndpointConfig::default() }
+    );
     let [token] = tokens.as_slice() else { panic!("{tokens:?}") };
     let scope =
         Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![a.spec.id.clone()]) };
     assert_eq!((token.name.as_str(), &token.scope), ("agent:a", &scope));
-    assert_eq!(lockout.spec, Some(LockoutSpec { failures: 3, ..LockoutSpec::default() }));
+    assert_eq!(lockout.spec, Some(LockoutSpec { max_failures: 3, ..LockoutSpec::default() }));
     assert_eq!(lockout.exempt.len(), 2);
 }
 
@@ -213,9 +216,12 @@ fn agents_with_the_default_exposure_share_one_value() {
     let more_agents = "[agents.b]\ncommand = \"cat\"\n[agents.c]\ncommand = \"cat\"\nunredacted_response = true\n";
     let Settings { agents, .. } = settings(&format!("{CAT}{more_agents}"));
     let [a, b, c] = agents.as_slice() else { panic!("{agents:?}") };
-    assert!(Arc::ptr_eq(&a.spec.a2a_exposure, &b.spec.a2a_exposure));
-    assert_eq!(*a.spec.a2a_exposure, EndpointConfig::default());
-    assert_eq!(*c.spec.a2a_exposure, EndpointConfig { raw: true, ..EndpointConfig::default() });
+    assert!(Arc::ptr_eq(&a.spec.endpoint_config, &b.spec.endpoint_config));
+    assert_eq!(*a.spec.endpoint_config, EndpointConfig::default());
+    assert_eq!(
+        *c.spec.endpoint_config,
+        EndpointConfig { returns_raw_answers: true, ..EndpointConfig::default() }
+    );
 }
 
 #[test]
@@ -244,8 +250,8 @@ fn card_metadata_is_read() {
         },
         ..EndpointConfig::default()
     };
-    assert_eq!(*a.spec.a2a_exposure, expected);
-    assert_eq!(b.spec.a2a_exposure.details.provider, provider("them", "https://them.example"));
+    assert_eq!(*a.spec.endpoint_config, expected);
+    assert_eq!(b.spec.endpoint_config.details.provider, provider("them", "https://them.example"));
     let [skill] = a.spec.profile.skills.as_slice() else { panic!("{:?}", a.spec.profile.skills) };
     assert_eq!(
         (&skill.examples[..], &skill.input_modes[..], &skill.output_modes[..]),
@@ -374,10 +380,10 @@ fn private_push_addresses_must_be_listed() {
     let default_push = settings(CAT).push.unwrap();
     let times = (default_push.timeout, default_push.max_age);
     assert_eq!(times, (Duration::from_secs(15), Duration::from_secs(86_400)));
-    assert!(default_push.allow.is_empty() && !default_push.insecure_http);
+    assert!(default_push.allowed_networks.is_empty() && !default_push.allows_http);
     let text = "[push]\nallow = [\"127.0.0.0/8\", \"10.1.2.3\", \"fd00::/8\"]\nmax_age = \"1h\"\n";
     let configured_push = settings(&format!("{CAT}{text}")).push.unwrap();
-    let allow: Vec<_> = configured_push.allow.iter().map(ToString::to_string).collect();
+    let allow: Vec<_> = configured_push.allowed_networks.iter().map(ToString::to_string).collect();
     assert_eq!(allow, ["127.0.0.0/8", "10.1.2.3/32", "fd00::/8"]);
     assert_eq!(configured_push.max_age, Duration::from_secs(3600));
     assert_eq!(settings(&format!("{CAT}[push]\nenabled = false\n")).push, None);

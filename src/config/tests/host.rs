@@ -15,21 +15,21 @@ fn a_command_is_found_on_the_path_of_its_agent() {
         load_in(folder.path(), &text).unwrap().settings.agents.remove(0)
     };
     let command = |name: &str| agent(name).program().unwrap().command.clone();
-    let found = |agent: &Agent| match &agent.worker {
+    let find_program = |agent: &Agent| match &agent.worker {
         AgentWorker::Program { search, .. } => search.find(),
         AgentWorker::Remote(_) => None,
     };
     let missing = agent("tool");
     assert_eq!(
-        missing.spec.program().unwrap().missing.as_deref(),
+        missing.spec.program().unwrap().missing_program.as_deref(),
         Some("tool"),
         "it is not executable yet"
     );
-    assert_eq!(found(&missing), None);
+    assert_eq!(find_program(&missing), None);
     fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(found(&missing), Some(tool.clone()));
+    assert_eq!(find_program(&missing), Some(tool.clone()));
     assert_eq!(
-        (command("tool"), agent("tool").spec.program().unwrap().missing.clone()),
+        (command("tool"), agent("tool").spec.program().unwrap().missing_program.clone()),
         (tool.clone(), None)
     );
     assert_eq!(command("./tool").canonicalize().unwrap(), tool.canonicalize().unwrap());
@@ -90,9 +90,9 @@ fn variables_are_expanded_and_secrets_registered() {
     );
     let settings = load_in(folder.path(), &text).unwrap().settings;
     let env = &settings.agents[0].program().unwrap().env;
-    let values = env
-        .iter()
-        .map(|(name, v)| (name.as_str(), v.value.as_str(), v.secrecy == VariableSecrecy::Secret));
+    let values = env.iter().map(|(name, variable)| {
+        (name.as_str(), variable.value.as_str(), variable.secrecy == VariableSecrecy::Secret)
+    });
     let b = format!("x{CANARY}");
     assert_eq!(
         values.collect::<Vec<_>>(),

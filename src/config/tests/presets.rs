@@ -46,12 +46,17 @@ fn agent_of(preset: &str, lines: &str) -> Agent {
 #[test]
 fn preset_command_lines_match_the_recorded_ones() {
     let mut all = String::new();
-    for offer in available_presets(None) {
+    for preset_summary in available_presets(None) {
         for access in ["read-only", "read-write"] {
             for model in ["", "model = \"MODEL\"\n"] {
-                let agent = agent_of(&offer.name, &format!("access = \"{access}\"\n{model}"));
+                let agent =
+                    agent_of(&preset_summary.name, &format!("access = \"{access}\"\n{model}"));
                 let with = if model.is_empty() { "" } else { ", a model" };
-                all.push_str(&format!("{}, {access}{with}\n{}", offer.name, rendered(&agent)));
+                all.push_str(&format!(
+                    "{}, {access}{with}\n{}",
+                    preset_summary.name,
+                    rendered(&agent)
+                ));
             }
         }
     }
@@ -68,18 +73,33 @@ fn preset_command_lines_match_the_recorded_ones() {
 
 #[test]
 fn each_preset_but_generic_has_a_home_and_a_version() {
-    for offer in available_presets(None).iter().filter(|offer| offer.name != "generic") {
-        let agent = agent_of(&offer.name, "");
+    for preset_summary in
+        available_presets(None).iter().filter(|preset_summary| preset_summary.name != "generic")
+    {
+        let agent = agent_of(&preset_summary.name, "");
         let program = agent.program().unwrap();
-        let Agent { spec, about, .. } = &agent;
-        assert_eq!((about, spec.access), (&offer.about, Access::ReadOnly), "{}", offer.name);
-        let home = program.program_runtime.own.clone().unwrap().path;
-        assert_eq!(home, Path::new("/var/lib/algonius/homes/a"), "{}", offer.name);
+        let Agent { spec, preset_metadata: about, .. } = &agent;
+        assert_eq!(
+            (about, spec.access),
+            (&preset_summary.metadata, Access::ReadOnly),
+            "{}",
+            preset_summary.name
+        );
+        let home = program.program_runtime.agent_home.clone().unwrap().path;
+        assert_eq!(home, Path::new("/var/lib/algonius/homes/a"), "{}", preset_summary.name);
         assert_eq!(program.env["HOME"].value, "/var/lib/algonius/homes/a");
-        assert!(program.success.require_output && !about.install.is_empty(), "{}", offer.name);
-        assert!(!about.keys.is_empty() && !about.title.is_empty(), "{}", offer.name);
+        assert!(
+            program.success.require_output && !about.install.is_empty(),
+            "{}",
+            preset_summary.name
+        );
+        assert!(
+            !about.credential_variables.is_empty() && !about.title.is_empty(),
+            "{}",
+            preset_summary.name
+        );
         let version = program.program_runtime.version.clone().unwrap();
-        assert_eq!(version.tested.is_some(), about.is_verified, "{}", offer.name);
+        assert_eq!(version.tested.is_some(), about.is_verified, "{}", preset_summary.name);
         assert_eq!(program.program_runtime.preset.clone().unwrap().is_verified, about.is_verified);
     }
 }
@@ -98,7 +118,7 @@ fn the_file_overrides_the_preset_key_by_key() {
     assert!(program.success.require_output && program.success.fail_regex.is_some());
     let value = |name: &str| program.env[name].value.as_str();
     assert_eq!([value("TERM"), value("OWN"), value("NO_COLOR")], ["vt100", "1", "1"]);
-    let home = program.program_runtime.own.clone().unwrap();
+    let home = program.program_runtime.agent_home.clone().unwrap();
     let files: Vec<_> = home.files.keys().map(String::as_str).collect();
     assert_eq!(files, [".gemini/experiments.json", ".gemini/settings.json", "x"]);
 }
@@ -127,20 +147,22 @@ fn a_custom_preset_replaces_a_shipped_one() {
     let folder = tempfile::tempdir().unwrap();
     let presets = folder.path().join("presets");
     fs::create_dir(&presets).unwrap();
-    let own = "[about]\ntitle = \"Mine\"\nverified = true\n[agent]\ncommand = \"cat\"\nargs = [";
-    fs::write(presets.join("claude-code.toml"), format!("{own}\"-u\"]\n")).unwrap();
-    fs::write(presets.join("mine.toml"), format!("{own}\"-v\"]\n")).unwrap();
+    let preset_head =
+        "[about]\ntitle = \"Mine\"\nverified = true\n[agent]\ncommand = \"cat\"\nargs = [";
+    fs::write(presets.join("claude-code.toml"), format!("{preset_head}\"-u\"]\n")).unwrap();
+    fs::write(presets.join("mine.toml"), format!("{preset_head}\"-v\"]\n")).unwrap();
     let text = "[agents.a]\npreset = \"claude-code\"\n[agents.b]\npreset = \"mine\"\n";
     let settings = load_in(folder.path(), text).unwrap().settings;
     let [a, b] = &settings.agents[..] else { panic!("{settings:?}") };
     assert_eq!([&a.program().unwrap().args[..], &b.program().unwrap().args[..]], [["-u"], ["-v"]]);
-    assert_eq!(a.about.title, "Mine");
+    assert_eq!(a.preset_metadata.title, "Mine");
     for file in [presets.clone(), presets.join("claude-code.toml"), presets.join("mine.toml")] {
         assert!(settings.files.contains(&file), "{:?}", settings.files);
     }
-    let offered: Vec<_> =
+    let custom_presets: Vec<_> =
         available_presets(Some(&presets)).into_iter().filter(|it| it.file.is_some()).collect();
-    let names: Vec<_> = offered.iter().map(|offer| offer.name.as_str()).collect();
+    let names: Vec<_> =
+        custom_presets.iter().map(|preset_summary| preset_summary.name.as_str()).collect();
     assert_eq!(names, ["claude-code", "mine"]);
     let other_folder = format!("[server]\npresets = \"elsewhere\"\n{text}");
     assert!(load_in(folder.path(), &other_folder).is_err(), "`mine` is in another folder");

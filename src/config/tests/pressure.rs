@@ -21,11 +21,11 @@ fn pressure_uses_stalls_by_default_and_can_be_disabled() {
     assert_eq!(Some(default_pressure), pressure("mode = \"stalls\""));
     assert!(default_pressure.spec.by_stalls);
     assert_eq!(pressure("enabled = false"), None);
-    let own = pressure(
+    let configured = pressure(
         "cpu_stall_percent = 50\nmemory_stall_percent = 1.5\nio_stall_percent = 2\n\
          load_per_core = 8\nmin_disk_free_bytes = 0\ninterval = \"250ms\"",
     );
-    let PressureSettings { spec, interval, .. } = own.unwrap();
+    let PressureSettings { spec, interval, .. } = configured.unwrap();
     let stalls = (spec.stalls.cpu_percent, spec.stalls.memory_percent, spec.stalls.io_percent);
     assert_eq!((stalls, spec.load_per_core), ((50.0, 1.5, 2.0), 8.0));
     assert_eq!((spec.min_disk_free_bytes, interval), (0, Duration::from_millis(250)));

@@ -9,11 +9,14 @@ fn section(lines: &str) -> String {
 #[test]
 fn no_extra_redaction_is_configured_by_default() {
     let redaction = settings(CAT).secrecy.redaction;
-    assert_eq!((redaction.patterns.len(), redaction.personal), (0, false));
+    assert_eq!((redaction.patterns.len(), redaction.redacts_personal_numbers), (0, false));
     let lines = "pii = true\n[[redaction.patterns]]\nname = 'a'\nregex = 'A[0-9]{3}'\nkeep = 1";
     let redaction = settings(&section(lines)).secrecy.redaction;
     let [pattern] = redaction.patterns.as_slice() else { panic!("{redaction:?}") };
-    assert_eq!((pattern.name(), pattern.keep(), redaction.personal), ("a", 1, true));
+    assert_eq!(
+        (pattern.name(), pattern.visible_prefix_bytes(), redaction.redacts_personal_numbers),
+        ("a", 1, true)
+    );
     assert!(pattern.regex().is_match(b"of A123"));
 }
 
@@ -55,8 +58,8 @@ fn an_invalid_pattern_is_reported_with_its_position() {
 #[test]
 fn more_than_64_patterns_are_refused() {
     let patterns = |count: usize| -> String {
-        let one = |number| format!("{{ name = 'p{number}', regex = 'abc' }},");
-        section(&format!("patterns = [{}]", (0..count).map(one).collect::<String>()))
+        let pattern = |number| format!("{{ name = 'p{number}', regex = 'abc' }},");
+        section(&format!("patterns = [{}]", (0..count).map(pattern).collect::<String>()))
     };
     assert_eq!(settings(&patterns(64)).secrecy.redaction.patterns.len(), 64);
     let messages = fault_messages(&patterns(65)).join("\n");
@@ -70,9 +73,9 @@ fn secret_files_are_masked_by_line_and_must_be_private() {
     fs::write(&file, format!("{CANARY}\r\n\nshort\nanother secret of ours\n")).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
     let text = section("secret_files = ['words']");
-    let checked = load_in(folder.path(), &text).unwrap_or_else(|faults| panic!("{faults}"));
-    assert_eq!(checked.settings.secrecy.secrets, [CANARY, "another secret of ours"]);
-    let messages: Vec<_> = checked.warnings.iter().map(fault_line).collect();
+    let loaded = load_in(folder.path(), &text).unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!(loaded.settings.secrecy.secrets, [CANARY, "another secret of ours"]);
+    let messages: Vec<_> = loaded.warnings.iter().map(fault_line).collect();
     let expected = [
         "c:4:17: warning: redaction.secret_files[0] = 'words': others may read this file; chmod 600 it",
         "c:4:17: warning: redaction.secret_files[0] = 'words': 1 of its lines have fewer than 8 characters; they are not redacted",

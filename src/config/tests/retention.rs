@@ -14,7 +14,7 @@ fn retention(lines: &str) -> Option<RetentionSettings> {
 #[test]
 fn history_has_retention_limits_by_default() {
     let defaults = RetentionSettings {
-        keep: RetentionLimits {
+        limits: RetentionLimits {
             max_age: Some(30 * DAY),
             max_executions: Some(100_000),
             max_bytes: Some(2 << 30),
@@ -25,15 +25,19 @@ fn history_has_retention_limits_by_default() {
     assert_eq!(settings(CAT).retention, Some(defaults));
     assert_eq!(retention(""), Some(defaults));
     assert_eq!(retention("enabled = false"), None);
-    let own = "max_age = \"7d\"\nmax_executions = 5\nmax_bytes = 1_000\nmin_age = 0\ninterval = 1";
-    let RetentionSettings { keep, interval } = retention(own).unwrap();
+    let configured =
+        "max_age = \"7d\"\nmax_executions = 5\nmax_bytes = 1_000\nmin_age = 0\ninterval = 1";
+    let RetentionSettings { limits, interval } = retention(configured).unwrap();
     let expected = RetentionLimits {
         max_age: Some(7 * DAY),
         max_executions: Some(5),
         max_bytes: Some(1000),
         min_age: Duration::ZERO,
     };
-    assert_eq!((keep, interval), (expected, Duration::from_secs(1)));
-    let none = retention("max_age = 0\nmax_executions = 0\nmax_bytes = 0").unwrap().keep;
-    assert_eq!((none.max_age, none.max_executions, none.max_bytes), (None, None, None));
+    assert_eq!((limits, interval), (expected, Duration::from_secs(1)));
+    let unlimited = retention("max_age = 0\nmax_executions = 0\nmax_bytes = 0").unwrap().limits;
+    assert_eq!(
+        (unlimited.max_age, unlimited.max_executions, unlimited.max_bytes),
+        (None, None, None)
+    );
 }

@@ -8,23 +8,23 @@ const NIGHTLY: &str = "[schedules.nightly]\nagent = 'a'\ncron = '0 3 * * *'\ninp
                        timezone = 'Europe/Zurich'\n";
 
 fn schedule(lines: &str) -> super::super::OwnedSchedule {
-    let checked = load_text(&format!("{CAT}{NIGHTLY}{lines}")).unwrap();
-    assert_eq!(checked.warnings, []);
-    checked.settings.scheduling.schedules[0].clone()
+    let loaded = load_text(&format!("{CAT}{NIGHTLY}{lines}")).unwrap();
+    assert_eq!(loaded.warnings, []);
+    loaded.settings.scheduling.schedules[0].clone()
 }
 
 #[test]
 fn a_schedule_is_read_with_its_defaults() {
     let defaults = schedule("");
     assert_eq!((defaults.owner.as_str(), defaults.spec.name.as_str()), ("operator", "nightly"));
-    assert_eq!(defaults.spec.timetable.to_string(), "0 3 * * * (Europe/Zurich)");
+    assert_eq!(defaults.spec.recurrence.to_string(), "0 3 * * * (Europe/Zurich)");
     assert_eq!(defaults.spec.missed, MissedPolicy::Once { window: Duration::from_secs(3600) });
     assert_eq!((defaults.spec.overlap, defaults.spec.deadline), (OverlapPolicy::Queue, None));
-    let all = schedule(
+    let complete_schedule = schedule(
         "name = 'Night'\nmissed = 'all'\nmissed_window = '2h'\nmissed_max = 5\njitter = '30s'\n\
          deadline = '20m'\nalert_after = 0\nenabled = false\nparams.branch = 'main'\n",
     );
-    let spec = all.spec;
+    let spec = complete_schedule.spec;
     assert_eq!(spec.missed, MissedPolicy::All { max: 5, window: Duration::from_secs(7200) });
     assert_eq!((spec.overlap, spec.jitter), (OverlapPolicy::Queue, Duration::from_secs(30)));
     assert_eq!((spec.deadline, spec.alert_after), (Some(Duration::from_secs(1200)), 0));
@@ -35,36 +35,36 @@ fn a_schedule_is_read_with_its_defaults() {
 #[test]
 fn a_schedule_without_a_zone_uses_the_default_or_utc() {
     let bare = NIGHTLY.replace("timezone = 'Europe/Zurich'\n", "");
-    let checked = load_text(&format!("{CAT}{bare}")).unwrap();
-    let warnings: Vec<_> = checked.warnings.iter().map(fault_line).collect();
+    let loaded = load_text(&format!("{CAT}{bare}")).unwrap();
+    let warnings: Vec<_> = loaded.warnings.iter().map(fault_line).collect();
     let warning = "c:5:8: warning: schedules.nightly.cron = '0 3 * * *': is taken to be in UTC; \
                    give the schedule a `timezone`";
     assert_eq!(warnings, [warning]);
     let text = format!("{CAT}{bare}[scheduler]\ntimezone = 'Asia/Tokyo'\n");
-    let checked = load_text(&text).unwrap();
-    assert_eq!(checked.warnings, []);
-    let zone = checked.settings.scheduling.schedules[0].spec.timetable.zone();
+    let loaded = load_text(&text).unwrap();
+    assert_eq!(loaded.warnings, []);
+    let zone = loaded.settings.scheduling.schedules[0].spec.recurrence.zone();
     assert_eq!(zone.name(), "Asia/Tokyo");
 }
 
 #[test]
 fn schedule_errors_are_reported() {
-    let with = |from: &str, to: &str| format!("{CAT}{}", NIGHTLY.replace(from, to));
+    let text_with = |from: &str, to: &str| format!("{CAT}{}", NIGHTLY.replace(from, to));
     for (text, expected) in [
-        (with("0 3 * * *", "0 0 31 2 *"), "is never due"),
-        (with("0 3 * * *", "61 * * * *"), "is not a cron expression"),
-        (with("0 3 * * *", "* * * * * *"), "scheduler.seconds = true"),
-        (with("Europe/Zurich", "Mars/Base"), "`Mars/Base` is not a time zone"),
-        (with("agent = 'a'", "agent = 'b'"), "there is no such agent"),
-        (with("agent = 'a'\n", ""), "`agent` is missing"),
-        (with("cron = '0 3 * * *'\n", ""), "`cron` is missing"),
-        (with("input = 'x'\n", ""), "`input` is missing"),
-        (with("'x'", "'{{ nothing }}'"), "`nothing` is not known to templates"),
-        (with("'x'", "'{{ param.gone }}'"), "`gone` has no value"),
-        (with("timezone", "missed = 'all'\noverlap = 'skip'\ntimezone"), "would lose what"),
-        (with("timezone", "owner = 'ann'\ntimezone"), "there is no such token"),
-        (with("timezone", "zone = 'x'\ntimezone"), "unknown key"),
-        (with("[schedules.nightly]", "[schedules.'a b']"), "is not an id"),
+        (text_with("0 3 * * *", "0 0 31 2 *"), "is never due"),
+        (text_with("0 3 * * *", "61 * * * *"), "is not a cron expression"),
+        (text_with("0 3 * * *", "* * * * * *"), "scheduler.seconds = true"),
+        (text_with("Europe/Zurich", "Mars/Base"), "`Mars/Base` is not a time zone"),
+        (text_with("agent = 'a'", "agent = 'b'"), "there is no such agent"),
+        (text_with("agent = 'a'\n", ""), "`agent` is missing"),
+        (text_with("cron = '0 3 * * *'\n", ""), "`cron` is missing"),
+        (text_with("input = 'x'\n", ""), "`input` is missing"),
+        (text_with("'x'", "'{{ nothing }}'"), "`nothing` is not known to templates"),
+        (text_with("'x'", "'{{ param.gone }}'"), "`gone` has no value"),
+        (text_with("timezone", "missed = 'all'\noverlap = 'skip'\ntimezone"), "would lose what"),
+        (text_with("timezone", "owner = 'ann'\ntimezone"), "there is no such token"),
+        (text_with("timezone", "zone = 'x'\ntimezone"), "unknown key"),
+        (text_with("[schedules.nightly]", "[schedules.'a b']"), "is not an id"),
         (
             format!("{CAT}enabled = false\n{NIGHTLY}"),
             "is switched off; set `enabled = true` for it",

@@ -7,7 +7,7 @@ use crate::config::table::ValueShape;
 use crate::config::{SHIPPED_CONFIG, load};
 
 /// Returns the shipped configurations as documents.
-fn files() -> Vec<(String, toml::Value)> {
+fn parsed_files() -> Vec<(String, toml::Value)> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
     let examples = std::fs::read_dir(folder.join("examples")).unwrap().flatten();
     let files = examples.map(|entry| entry.path()).chain([folder.join("supervisor.toml")]);
@@ -22,34 +22,36 @@ fn files() -> Vec<(String, toml::Value)> {
 }
 
 /// Returns the schema of a key.
-fn below<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
-    let named = schema.get("properties").and_then(|keys| keys.get(key));
-    named.or_else(|| schema.get("additionalProperties").filter(|one| one.is_object()))
+fn child_schema<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
+    let property = schema.get("properties").and_then(|keys| keys.get(key));
+    property
+        .or_else(|| schema.get("additionalProperties").filter(|additional| additional.is_object()))
 }
 
 /// Returns the parts of a value that violate its schema.
 fn faults(path: &str, value: &toml::Value, schema: &Value) -> Vec<String> {
-    if let Some(either) = schema.get("anyOf").and_then(Value::as_array) {
-        let all: Vec<_> = either.iter().map(|one| faults(path, value, one)).collect();
-        return all.into_iter().min_by_key(Vec::len).unwrap_or_default();
+    if let Some(alternatives) = schema.get("anyOf").and_then(Value::as_array) {
+        let faults_of_each: Vec<_> =
+            alternatives.iter().map(|alternative| faults(path, value, alternative)).collect();
+        return faults_of_each.into_iter().min_by_key(Vec::len).unwrap_or_default();
     }
     let fault = |reason: &str| vec![format!("{path}: {reason}")];
-    if let Some(words) = schema.get("enum").and_then(Value::as_array) {
-        let is_one = words.iter().any(|word| word.as_str() == value.as_str());
-        return if is_one { Vec::new() } else { fault("none of the words") };
+    if let Some(allowed_words) = schema.get("enum").and_then(Value::as_array) {
+        let is_allowed_word = allowed_words.iter().any(|word| word.as_str() == value.as_str());
+        return if is_allowed_word { Vec::new() } else { fault("none of the words") };
     }
     let kinds = match &schema["type"] {
         Value::String(kind) => vec![kind.as_str()],
         kinds => kinds.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
     };
-    let beyond = |number: f64| {
+    let is_out_of_bounds = |number: f64| {
         let bound =
             |name: &str, default| schema.get(name).and_then(Value::as_f64).unwrap_or(default);
         number < bound("minimum", f64::MIN) || number > bound("maximum", f64::MAX)
     };
-    let (kind, beyond) = match value {
-        toml::Value::Integer(number) => ("integer", beyond(*number as f64)),
-        toml::Value::Float(number) => ("number", beyond(*number)),
+    let (kind, is_out_of_bounds) = match value {
+        toml::Value::Integer(number) => ("integer", is_out_of_bounds(*number as f64)),
+        toml::Value::Float(number) => ("number", is_out_of_bounds(*number)),
         toml::Value::Boolean(_) => ("boolean", false),
         toml::Value::String(_) | toml::Value::Datetime(_) => ("string", false),
         toml::Value::Array(_) => ("array", false),
@@ -58,10 +60,10 @@ fn faults(path: &str, value: &toml::Value, schema: &Value) -> Vec<String> {
     if !(kinds.contains(&kind) || kind == "integer" && kinds.contains(&"number")) {
         return fault("of another type");
     }
-    let inner = match value {
+    let inner_faults = match value {
         toml::Value::Table(table) => table
             .iter()
-            .flat_map(|(key, value)| match below(schema, key) {
+            .flat_map(|(key, value)| match child_schema(schema, key) {
                 Some(schema) => faults(&format!("{path}.{key}"), value, schema),
                 None => vec![format!("{path}.{key}: unknown")],
             })
@@ -71,7 +73,7 @@ fn faults(path: &str, value: &toml::Value, schema: &Value) -> Vec<String> {
         }
         _ => Vec::new(),
     };
-    if beyond { fault("beyond its bounds") } else { inner }
+    if is_out_of_bounds { fault("beyond its bounds") } else { inner_faults }
 }
 
 #[test]
@@ -107,13 +109,13 @@ fn each_configuration_key_has_a_described_shape() {
 
 #[test]
 fn each_key_of_the_shipped_file_is_in_the_schema() {
-    let (schema, words) = (schema(), key_descriptions::from_comments(SHIPPED_CONFIG));
-    assert!(words.len() > 100, "{} keys", words.len());
-    for path in words.keys() {
+    let (schema, comments) = (schema(), key_descriptions::from_comments(SHIPPED_CONFIG));
+    assert!(comments.len() > 100, "{} keys", comments.len());
+    for path in comments.keys() {
         let found = path.split('.').try_fold(&schema, |schema, key| match key {
             "*" => schema.get("additionalProperties"),
             "[]" => schema.get("items"),
-            key => below(schema, key),
+            key => child_schema(schema, key),
         });
         assert!(found.is_some(), "{path} is not in the schema");
     }
@@ -123,19 +125,19 @@ fn each_key_of_the_shipped_file_is_in_the_schema() {
 
 #[test]
 fn the_shipped_file_describes_each_key_like_its_row() {
-    let (texts, words) =
-        (described_sample().texts, key_descriptions::from_comments(SHIPPED_CONFIG));
-    assert!(texts.len() > 25, "{} rows", texts.len());
-    let comment_of = |path: &String| words.get(path).map(String::as_str);
+    let (row_descriptions, comments) =
+        (described_sample().descriptions, key_descriptions::from_comments(SHIPPED_CONFIG));
+    assert!(row_descriptions.len() > 25, "{} rows", row_descriptions.len());
+    let comment_of = |path: &String| comments.get(path).map(String::as_str);
     let differ: Vec<_> =
-        texts.iter().filter(|(path, text)| comment_of(path) != Some(text)).collect();
+        row_descriptions.iter().filter(|(path, text)| comment_of(path) != Some(text)).collect();
     assert!(differ.is_empty(), "{differ:?}");
 }
 
 #[test]
 fn shipped_configuration_files_fit_the_schema() {
     let schema = schema();
-    for (file, document) in files() {
+    for (file, document) in parsed_files() {
         assert_eq!(faults("", &document, &schema), [] as [&str; 0], "{file}");
     }
     for (text, expected) in [

@@ -12,9 +12,8 @@ fn the_shipped_files_are_valid() {
     assert_eq!(ids, ["echo", "sort", "greet", "word-count"]);
     let mut examples = 0;
     for entry in fs::read_dir(folder.join("examples")).unwrap() {
-        let checked =
-            load(&entry.unwrap().path(), &env).unwrap_or_else(|faults| panic!("{faults}"));
-        assert!(checked.settings.agents.iter().all(|agent| !agent.spec.enabled));
+        let loaded = load(&entry.unwrap().path(), &env).unwrap_or_else(|faults| panic!("{faults}"));
+        assert!(loaded.settings.agents.iter().all(|agent| !agent.spec.enabled));
         examples += 1;
     }
     assert_eq!(examples, 4);
@@ -98,9 +97,9 @@ proptest! {
     #[test]
     fn no_text_makes_the_loader_panic(text in prop_oneof![lines(), any::<String>()]) {
         match load_text(&text) {
-            Ok(checked) => prop_assert!(!checked.settings.agents.is_empty()),
+            Ok(loaded) => prop_assert!(!loaded.settings.agents.is_empty()),
             Err(faults) => {
-                prop_assert!(faults.errors() > 0);
+                prop_assert!(faults.error_count() > 0);
                 prop_assert_eq!(faults.to_string().lines().count(), faults.iter().count());
             }
         }

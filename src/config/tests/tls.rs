@@ -37,7 +37,10 @@ fn a_certificate_pair_is_read_relative_to_the_file() {
         load_in(folder.path(), &format!("{TLS}{CAT}")).unwrap();
     assert_eq!(warnings, []);
     let [cert, key] = ["c.pem", "k.pem"].map(|name| folder.path().join(name));
-    assert_eq!(settings.server.tls, Some(crate::platform::tls::TlsKeyPair { cert, key }));
+    assert_eq!(
+        settings.server.tls,
+        Some(crate::platform::tls::CertificateFiles { cert_file: cert, key_file: key })
+    );
     assert_eq!(load_text(CAT).unwrap().settings.server.tls, None);
 }
 

@@ -9,7 +9,8 @@ use super::EventAdapter;
 use super::draft::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
 use super::json_fields::{
-    denied, file, items, non_empty_text, reported_failure, session, status, stop, text, tool, usage,
+    denial_event, file_event, items, non_empty_text, reported_failure, session_event, status,
+    stop_event, text, tool_event, usage_event,
 };
 
 /// Greatest number of calls that are remembered until their results arrive.
@@ -39,10 +40,10 @@ const USAGE_POINTERS: [(&str, &str); 4] = [
 pub(super) struct ClaudeAdapter {
     draft: DraftMessage,
     /// Id of the message that came in pieces: its whole text follows, and is no other message.
-    streamed: String,
-    calls: BTreeMap<String, OpenToolCall>,
+    streamed_message_id: String,
+    open_calls: BTreeMap<String, OpenToolCall>,
     /// Ids of denied calls.
-    denied: Vec<String>,
+    denied_call_ids: Vec<String>,
     /// Latest delay that the provider requested.
     provider_delay: Option<Duration>,
 }
@@ -59,7 +60,7 @@ struct OpenToolCall {
 impl EventAdapter for ClaudeAdapter {
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
         match (text(line, "/type"), text(line, "/subtype")) {
-            ("system", "init") => session(line, "/session_id").into_iter().collect(),
+            ("system", "init") => session_event(line, "/session_id").into_iter().collect(),
             ("system", "permission_denied") => self
                 .deny(text(line, "/tool_use_id"), text(line, "/tool_name"))
                 .into_iter()
@@ -81,18 +82,18 @@ impl EventAdapter for ClaudeAdapter {
 impl ClaudeAdapter {
     /// Handles a piece of a message. A message that starts anew, as after a broken stream, supersedes the latest.
     fn handle_piece(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        if !is_own(line) {
+        if !is_of_main_agent(line) {
             return Vec::new();
         }
         match text(line, "/event/type") {
             "message_start" => {
-                text(line, "/event/message/id").clone_into(&mut self.streamed);
+                text(line, "/event/message/id").clone_into(&mut self.streamed_message_id);
                 self.draft.supersede().into_iter().collect()
             }
             "content_block_start" if text(line, "/event/content_block/type") == "text" => {
                 let superseded = self.draft.supersede();
-                let begin = self.draft.extend(text(line, "/event/content_block/text"));
-                superseded.into_iter().chain(begin).collect()
+                let draft_events = self.draft.extend(text(line, "/event/content_block/text"));
+                superseded.into_iter().chain(draft_events).collect()
             }
             "content_block_delta" => self.draft.extend(text(line, "/event/delta/text")),
             _ => Vec::new(),
@@ -102,12 +103,15 @@ impl ClaudeAdapter {
     /// Handles a whole message. Text of a subagent is not the agent's own, and an error is reported again at the end.
     fn handle_message(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let is_error = line.pointer("/is_api_error_message") == Some(&Value::Bool(true));
-        let is_new = self.streamed.is_empty() || self.streamed != text(line, "/message/id");
-        let is_new_answer = is_own(line) && !is_error && is_new;
+        let is_new = self.streamed_message_id.is_empty()
+            || self.streamed_message_id != text(line, "/message/id");
+        let is_new_answer = is_of_main_agent(line) && !is_error && is_new;
         let mut events = Vec::new();
         for block in items(line, "/message/content") {
             match text(block, "/type") {
-                "text" if is_new_answer => events.extend(self.draft.offer(text(block, "/text"))),
+                "text" if is_new_answer => {
+                    events.extend(self.draft.complete_with(text(block, "/text")));
+                }
                 "thinking" | "redacted_thinking" => events.push(ProgramEvent::Thinking {}),
                 "tool_use" => events.push(self.handle_call(block)),
                 _ => {}
@@ -126,27 +130,33 @@ impl ClaudeAdapter {
 
     fn handle_call(&mut self, block: &Value) -> ProgramEvent {
         let (id, name) = (text(block, "/id"), text(block, "/name"));
-        let place = FILE_TOOLS.iter().find(|(writer, _)| *writer == name).map(|(_, place)| *place);
-        let path = place.and_then(|place| non_empty_text(block, place)).map(ToOwned::to_owned);
+        let pointer = FILE_TOOLS
+            .iter()
+            .find(|(tool_name, _)| *tool_name == name)
+            .map(|(_, pointer)| *pointer);
+        let path =
+            pointer.and_then(|pointer| non_empty_text(block, pointer)).map(ToOwned::to_owned);
         // A call without a result is never removed, so their number is limited.
-        if self.calls.len() < MAX_OPEN_CALLS {
-            self.calls.insert(id.to_owned(), OpenToolCall { tool: name.to_owned(), path });
+        if self.open_calls.len() < MAX_OPEN_CALLS {
+            self.open_calls.insert(id.to_owned(), OpenToolCall { tool: name.to_owned(), path });
         }
-        tool(Some(id), name, ToolStage::Started)
+        tool_event(Some(id), name, ToolStage::Started)
     }
 
     fn handle_tool_results(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let mut events = Vec::new();
         for block in items(line, "/message/content") {
             let id = text(block, "/tool_use_id");
-            let Some(OpenToolCall { tool: name, path }) = self.calls.remove(id) else { continue };
+            let Some(OpenToolCall { tool: name, path }) = self.open_calls.remove(id) else {
+                continue;
+            };
             let has_failed = block.pointer("/is_error") == Some(&Value::Bool(true));
             let stage = if has_failed { ToolStage::Failed } else { ToolStage::Completed };
-            events.push(tool(Some(id), &name, stage));
+            events.push(tool_event(Some(id), &name, stage));
             if let Some(path) = path.filter(|_| !has_failed) {
                 let is_new = text(line, "/tool_use_result/type") == "create";
                 let change = if is_new { FileChange::Created } else { FileChange::Modified };
-                events.push(file(&path, change));
+                events.push(file_event(&path, change));
             }
         }
         events
@@ -154,48 +164,54 @@ impl ClaudeAdapter {
 
     /// Reports each denied call once, even if the program reports it several times.
     fn deny(&mut self, id: &str, name: &str) -> Option<ProgramEvent> {
-        if self.denied.iter().any(|known| known == id) || self.denied.len() >= MAX_OPEN_CALLS {
+        if self.denied_call_ids.iter().any(|known| known == id)
+            || self.denied_call_ids.len() >= MAX_OPEN_CALLS
+        {
             return None;
         }
-        self.denied.push(id.to_owned());
-        Some(denied(name))
+        self.denied_call_ids.push(id.to_owned());
+        Some(denial_event(name))
     }
 
     /// Handles the result. The subtype is `success` for errors too.
     fn handle_result(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let mut events: Vec<ProgramEvent> = session(line, "/session_id").into_iter().collect();
-        events.extend(usage(line, &USAGE_POINTERS, false));
+        let mut events: Vec<ProgramEvent> =
+            session_event(line, "/session_id").into_iter().collect();
+        events.extend(usage_event(line, &USAGE_POINTERS, false));
         // The total cost continues to count when a session is resumed.
-        events.extend(usage(line, &[("cost_usd", "/total_cost_usd")], true));
+        events.extend(usage_event(line, &[("cost_usd", "/total_cost_usd")], true));
         for denial in items(line, "/permission_denials") {
             events.extend(self.deny(text(denial, "/tool_use_id"), text(denial, "/tool_name")));
         }
         if line.pointer("/is_error") == Some(&Value::Bool(true)) {
-            let mut failing = reported_failure(message(line), status(line, "/api_error_status"));
-            if failing.status.is_some() {
+            let mut failure =
+                reported_failure(error_message(line), status(line, "/api_error_status"));
+            if failure.status.is_some() {
                 // The program retries no more, so no line about a retry has counted this request.
                 events.push(ProgramEvent::RequestsFailed { count: 1 });
                 // The final error contains no delay, so the delay of the last retry is used.
-                failing.retry_after =
+                failure.retry_after =
                     self.provider_delay.take().map(|delay| delay.as_secs_f64().into());
             }
-            events.push(ProgramEvent::Failed(failing));
+            events.push(ProgramEvent::Failed(failure));
         } else if let Some(answer) = non_empty_text(line, "/result") {
             events.extend(self.draft.accept_as(answer));
         } else {
             events.extend(self.draft.accept());
         }
-        events.push(stop(non_empty_text(line, "/stop_reason").unwrap_or(text(line, "/subtype"))));
+        events.push(stop_event(
+            non_empty_text(line, "/stop_reason").unwrap_or(text(line, "/subtype")),
+        ));
         events
     }
 }
 
 /// Returns true if a line is about the agent itself, and not about a subagent.
-fn is_own(line: &Value) -> bool {
+fn is_of_main_agent(line: &Value) -> bool {
     line.pointer("/parent_tool_use_id").is_none_or(Value::is_null)
 }
 
-fn message(line: &Value) -> &str {
-    let places = ["/result", "/error/message", "/errors/0", "/api_error", "/subtype"];
-    places.iter().find_map(|place| non_empty_text(line, place)).unwrap_or_default()
+fn error_message(line: &Value) -> &str {
+    let pointers = ["/result", "/error/message", "/errors/0", "/api_error", "/subtype"];
+    pointers.iter().find_map(|pointer| non_empty_text(line, pointer)).unwrap_or_default()
 }

@@ -6,7 +6,8 @@ use super::EventAdapter;
 use super::draft::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
 use super::json_fields::{
-    denied, file, items, non_empty_text, reported_failure, session, stop, text, tool, usage,
+    denial_event, file_event, items, non_empty_text, reported_failure, session_event, stop_event,
+    text, tool_event, usage_event,
 };
 
 const USAGE_POINTERS: [(&str, &str); 5] = [
@@ -28,8 +29,8 @@ pub(super) struct CodexAdapter {
 impl EventAdapter for CodexAdapter {
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
         match text(line, "/type") {
-            "thread.started" => session(line, "/thread_id").into_iter().collect(),
-            "item.started" => started(line).into_iter().collect(),
+            "thread.started" => session_event(line, "/thread_id").into_iter().collect(),
+            "item.started" => tool_start_event(line).into_iter().collect(),
             "item.completed" => self.handle_item(line),
             "error" => {
                 // The program may reconnect, so the error is a failure only if the turn does not complete.
@@ -57,12 +58,12 @@ impl CodexAdapter {
     fn handle_item(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let kind = text(line, "/item/type");
         match kind {
-            "agent_message" => self.draft.offer(text(line, "/item/text")),
+            "agent_message" => self.draft.complete_with(text(line, "/item/text")),
             "reasoning" => vec![ProgramEvent::Thinking {}],
             "file_change" if text(line, "/item/status") == "completed" => {
-                items(line, "/item/changes").iter().map(file_change).collect()
+                items(line, "/item/changes").iter().map(file_change_event).collect()
             }
-            _ => ended(line),
+            _ => tool_end_events(line),
         }
     }
 
@@ -70,14 +71,14 @@ impl CodexAdapter {
         let failure = self.failure.take().unwrap_or_default();
         // The failed turn may have no message; the error before it has one.
         let message = if message.is_empty() { &failure } else { message };
-        vec![ProgramEvent::Failed(reported_failure(message, None)), stop("failed")]
+        vec![ProgramEvent::Failed(reported_failure(message, None)), stop_event("failed")]
     }
 
     /// Handles a completed turn. Its counters count since the thread began.
     fn handle_completion(&mut self, line: &Value) -> Vec<ProgramEvent> {
         self.failure = None;
-        let counted = usage(line, &USAGE_POINTERS, true);
-        counted.into_iter().chain(self.draft.accept()).chain([stop("end_turn")]).collect()
+        let usage_event = usage_event(line, &USAGE_POINTERS, true);
+        usage_event.into_iter().chain(self.draft.accept()).chain([stop_event("end_turn")]).collect()
     }
 }
 
@@ -94,7 +95,7 @@ fn reconnect_event(message: &str) -> Option<ProgramEvent> {
 }
 
 /// Returns the tool of an item, if it has one.
-fn name(line: &Value) -> Option<String> {
+fn tool_name(line: &Value) -> Option<String> {
     match text(line, "/item/type") {
         "command_execution" => Some("shell".to_owned()),
         "mcp_tool_call" => {
@@ -105,26 +106,26 @@ fn name(line: &Value) -> Option<String> {
     }
 }
 
-fn started(line: &Value) -> Option<ProgramEvent> {
-    Some(tool(non_empty_text(line, "/item/id"), &name(line)?, ToolStage::Started))
+fn tool_start_event(line: &Value) -> Option<ProgramEvent> {
+    Some(tool_event(non_empty_text(line, "/item/id"), &tool_name(line)?, ToolStage::Started))
 }
 
-fn ended(line: &Value) -> Vec<ProgramEvent> {
-    let Some(name) = name(line) else { return Vec::new() };
+fn tool_end_events(line: &Value) -> Vec<ProgramEvent> {
+    let Some(tool_name) = tool_name(line) else { return Vec::new() };
     let stage = match text(line, "/item/status") {
         "failed" | "declined" => ToolStage::Failed,
         _ => ToolStage::Completed,
     };
     let is_denied = text(line, "/item/status") == "declined";
-    let used = tool(non_empty_text(line, "/item/id"), &name, stage);
-    [used].into_iter().chain(is_denied.then(|| denied(&name))).collect()
+    let tool_end = tool_event(non_empty_text(line, "/item/id"), &tool_name, stage);
+    [tool_end].into_iter().chain(is_denied.then(|| denial_event(&tool_name))).collect()
 }
 
-fn file_change(change: &Value) -> ProgramEvent {
+fn file_change_event(change: &Value) -> ProgramEvent {
     let kind = match text(change, "/kind") {
         "add" => FileChange::Created,
         "delete" => FileChange::Deleted,
         _ => FileChange::Modified,
     };
-    file(text(change, "/path"), kind)
+    file_event(text(change, "/path"), kind)
 }

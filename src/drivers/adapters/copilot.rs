@@ -8,7 +8,8 @@ use super::EventAdapter;
 use super::draft::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
 use super::json_fields::{
-    denied, file, items, non_empty_text, reported_failure, session, status, stop, text, tool, usage,
+    denial_event, file_event, items, non_empty_text, reported_failure, session_event, status,
+    stop_event, text, tool_event, usage_event,
 };
 
 /// Greatest number of calls that are remembered until their results arrive.
@@ -38,7 +39,7 @@ const RUN_USAGE_POINTERS: [(&str, &str); 2] =
 #[derive(Default)]
 pub(super) struct CopilotAdapter {
     draft: DraftMessage,
-    calls: BTreeMap<String, String>,
+    open_calls: BTreeMap<String, String>,
     /// Latest error that no result has followed.
     failure: Option<ReportedFailure>,
 }
@@ -49,13 +50,15 @@ impl EventAdapter for CopilotAdapter {
             "assistant.message_start" => self.draft.supersede().into_iter().collect(),
             "assistant.message_delta" => self.draft.extend(text(line, "/data/deltaContent")),
             "assistant.message" => match non_empty_text(line, "/data/content") {
-                Some(content) => self.draft.offer(content),
+                Some(content) => self.draft.complete_with(content),
                 None => Vec::new(),
             },
             "assistant.reasoning" => vec![ProgramEvent::Thinking {}],
-            "assistant.usage" => usage(line, &CALL_USAGE_POINTERS, false).into_iter().collect(),
+            "assistant.usage" => {
+                usage_event(line, &CALL_USAGE_POINTERS, false).into_iter().collect()
+            }
             "span" if text(line, "/name").starts_with("chat ") => {
-                telemetry_usage(line).into_iter().collect()
+                telemetry_usage_event(line).into_iter().collect()
             }
             "tool.execution_start" => vec![self.handle_call(line)],
             "tool.execution_complete" => self.handle_tool_result(line),
@@ -86,46 +89,46 @@ impl CopilotAdapter {
     fn handle_call(&mut self, line: &Value) -> ProgramEvent {
         let (id, name) = (text(line, "/data/toolCallId"), text(line, "/data/toolName"));
         // A call without a result is never removed, so their number is limited.
-        if self.calls.len() < MAX_OPEN_CALLS {
-            self.calls.insert(id.to_owned(), name.to_owned());
+        if self.open_calls.len() < MAX_OPEN_CALLS {
+            self.open_calls.insert(id.to_owned(), name.to_owned());
         }
-        tool(Some(id), name, ToolStage::Started)
+        tool_event(Some(id), name, ToolStage::Started)
     }
 
     fn handle_tool_result(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let id = text(line, "/data/toolCallId");
-        let Some(name) = self.calls.remove(id) else { return Vec::new() };
+        let Some(name) = self.open_calls.remove(id) else { return Vec::new() };
         if line.pointer("/data/success") == Some(&Value::Bool(true)) {
-            let changes = items(line, "/data/fileEdits").iter().map(file_change);
-            return [tool(Some(id), &name, ToolStage::Completed)]
+            let changes = items(line, "/data/fileEdits").iter().map(file_change_event);
+            return [tool_event(Some(id), &name, ToolStage::Completed)]
                 .into_iter()
                 .chain(changes)
                 .collect();
         }
         let is_denied = text(line, "/data/error/code") == "denied";
-        let failed = tool(Some(id), &name, ToolStage::Failed);
-        [failed].into_iter().chain(is_denied.then(|| denied(&name))).collect()
+        let failure_event = tool_event(Some(id), &name, ToolStage::Failed);
+        [failure_event].into_iter().chain(is_denied.then(|| denial_event(&name))).collect()
     }
 
     /// Handles the result. A run that ends well has recovered from its errors.
     fn handle_result(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let failure = self.failure.take();
-        let mut events: Vec<ProgramEvent> = session(line, "/sessionId").into_iter().collect();
-        events.extend(usage(line, &RUN_USAGE_POINTERS, false));
+        let mut events: Vec<ProgramEvent> = session_event(line, "/sessionId").into_iter().collect();
+        events.extend(usage_event(line, &RUN_USAGE_POINTERS, false));
         if line.pointer("/exitCode").and_then(Value::as_i64).is_none_or(|code| code == 0) {
             events.extend(self.draft.accept());
-            events.push(stop("end_turn"));
+            events.push(stop_event("end_turn"));
         } else {
-            let failing =
+            let reported =
                 failure.unwrap_or_else(|| reported_failure("it ended with an error", None));
-            events.extend([ProgramEvent::Failed(failing), stop("error")]);
+            events.extend([ProgramEvent::Failed(reported), stop_event("error")]);
         }
         events
     }
 }
 
 /// Returns the usage of a model call from its telemetry: a line of its own if the preset sends it to the output.
-fn telemetry_usage(line: &Value) -> Option<ProgramEvent> {
+fn telemetry_usage_event(line: &Value) -> Option<ProgramEvent> {
     let names = TELEMETRY_USAGE_POINTERS.iter().filter_map(|(name, attribute)| {
         Some(((*name).to_owned(), line.pointer("/attributes")?.get(attribute)?.clone()))
     });
@@ -134,21 +137,21 @@ fn telemetry_usage(line: &Value) -> Option<ProgramEvent> {
 }
 
 fn session_failure(line: &Value) -> ReportedFailure {
-    let failing = reported_failure(text(line, "/data/message"), status(line, "/data/statusCode"));
+    let failure = reported_failure(text(line, "/data/message"), status(line, "/data/statusCode"));
     let category = match text(line, "/data/errorType") {
         "authentication" | "authorization" => "authentication",
         "quota" => "quota",
         "rate_limit" => "rate_limit",
-        _ => return failing,
+        _ => return failure,
     };
-    ReportedFailure { category: category.to_owned(), ..failing }
+    ReportedFailure { category: category.to_owned(), ..failure }
 }
 
-fn file_change(edit: &Value) -> ProgramEvent {
+fn file_change_event(edit: &Value) -> ProgramEvent {
     let kind = match text(edit, "/kind") {
         "create" => FileChange::Created,
         "delete" => FileChange::Deleted,
         _ => FileChange::Modified,
     };
-    file(text(edit, "/path"), kind)
+    file_event(text(edit, "/path"), kind)
 }

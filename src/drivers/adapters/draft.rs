@@ -8,7 +8,7 @@ pub(super) struct DraftMessage {
     text: String,
     /// Bytes of the message that were reported. Leading blanks are held back until other text follows, because a blank
     /// message is no message.
-    reported: usize,
+    reported_bytes: usize,
     /// True if the program has written the whole message.
     is_complete: bool,
 }
@@ -22,14 +22,14 @@ impl DraftMessage {
     }
 
     /// Takes a whole message, whose start may be known.
-    pub(super) fn offer(&mut self, text: &str) -> Vec<ProgramEvent> {
-        let events = self.become_text(text);
+    pub(super) fn complete_with(&mut self, text: &str) -> Vec<ProgramEvent> {
+        let events = self.update_to(text);
         self.is_complete = !self.text.is_empty();
         events
     }
 
     /// Takes the current text of the message. Text that does not start with the latest message is another message.
-    pub(super) fn become_text(&mut self, text: &str) -> Vec<ProgramEvent> {
+    pub(super) fn update_to(&mut self, text: &str) -> Vec<ProgramEvent> {
         match text.strip_prefix(&*self.text).filter(|_| !self.is_complete) {
             Some(more) => self.extend(more),
             None => {
@@ -41,7 +41,7 @@ impl DraftMessage {
 
     /// Resets the draft, because another message follows. Returns an event if any of the latest message was reported.
     pub(super) fn supersede(&mut self) -> Option<ProgramEvent> {
-        let is_reported = self.reported > 0;
+        let is_reported = self.reported_bytes > 0;
         *self = Self::default();
         is_reported.then_some(ProgramEvent::Superseded)
     }
@@ -51,26 +51,26 @@ impl DraftMessage {
         if self.text.is_empty() {
             return Vec::new();
         }
-        let rest = self.unreported();
+        let last_piece = self.take_unreported();
         *self = Self::default();
-        rest.into_iter().chain([ProgramEvent::Accepted]).collect()
+        last_piece.into_iter().chain([ProgramEvent::Accepted]).collect()
     }
 
     /// Accepts this text, which the program marks as its answer. It usually equals the latest message.
     pub(super) fn accept_as(&mut self, answer: &str) -> Vec<ProgramEvent> {
         self.is_complete = false; // An answer that is only longer continues the message.
-        let events = self.offer(answer);
+        let events = self.complete_with(answer);
         events.into_iter().chain(self.accept()).collect()
     }
 
     fn report(&mut self) -> Option<ProgramEvent> {
-        let is_blank = self.reported == 0 && self.text.trim().is_empty();
-        if is_blank { None } else { self.unreported() }
+        let is_blank = self.reported_bytes == 0 && self.text.trim().is_empty();
+        if is_blank { None } else { self.take_unreported() }
     }
 
-    fn unreported(&mut self) -> Option<ProgramEvent> {
-        let text = self.text.get(self.reported..).unwrap_or_default().to_owned();
-        self.reported = self.text.len();
+    fn take_unreported(&mut self) -> Option<ProgramEvent> {
+        let text = self.text.get(self.reported_bytes..).unwrap_or_default().to_owned();
+        self.reported_bytes = self.text.len();
         (!text.is_empty()).then_some(ProgramEvent::Draft { text })
     }
 }

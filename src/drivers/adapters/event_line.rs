@@ -21,24 +21,24 @@ pub(super) const MAX_NATIVE_LINE_BYTES: usize = 16 * 1024 * 1024;
 /// Line that arrives in pieces.
 pub(super) struct EventLine {
     bytes: Vec<u8>,
-    longest: usize,
+    max_bytes: usize,
     is_too_long: bool,
 }
 
 impl EventLine {
     /// Returns an empty line with this greatest length.
-    pub(super) const fn new(longest: usize) -> Self {
-        Self { bytes: Vec::new(), longest, is_too_long: false }
+    pub(super) const fn new(max_bytes: usize) -> Self {
+        Self { bytes: Vec::new(), max_bytes, is_too_long: false }
     }
 
     /// Takes the line, and starts the next one.
     pub(super) fn take(&mut self) -> Self {
-        std::mem::replace(self, Self::new(self.longest))
+        std::mem::replace(self, Self::new(self.max_bytes))
     }
 
     /// Adds the next piece. Bytes of a line that is too long are not held, and go to `dropped`.
     pub(super) fn extend(&mut self, bytes: &[u8], dropped: &mut Vec<u8>) {
-        if self.bytes.len() + bytes.len() > self.longest {
+        if self.bytes.len() + bytes.len() > self.max_bytes {
             // The raw output still gets the whole line; only its event is lost.
             dropped.append(&mut self.bytes);
             self.is_too_long = true;
@@ -79,7 +79,7 @@ impl EventLine {
     /// The reason why the line holds none.
     pub(super) fn object(&self) -> Result<Value, EventParseError> {
         if self.is_too_long {
-            return Err(self.parse_error(format!("is longer than {} bytes", self.longest)));
+            return Err(self.parse_error(format!("is longer than {} bytes", self.max_bytes)));
         }
         match serde_json::from_slice(&self.bytes) {
             Ok(object @ Value::Object(_)) => Ok(object),
@@ -285,25 +285,29 @@ impl EventContent {
     }
 
     /// Returns the parts, or `None` if there are none or one cannot be read.
-    pub(super) fn items(self) -> Option<Vec<ReportedPart>> {
+    pub(super) fn into_parts(self) -> Option<Vec<ReportedPart>> {
         let content = match self {
             Self::Many { parts } => parts,
-            Self::One(word) => vec![word],
+            Self::One(part) => vec![part],
             Self::Parts(parts) => {
                 let items: Vec<_> = parts.into_iter().map(ReportedPart::Part).collect();
                 return Some(items).filter(|items| !items.is_empty());
             }
         };
-        if content.is_empty() { None } else { content.into_iter().map(ContentPart::item).collect() }
+        if content.is_empty() {
+            None
+        } else {
+            content.into_iter().map(ContentPart::into_part).collect()
+        }
     }
 }
 
 impl ContentPart {
-    fn item(self) -> Option<ReportedPart> {
+    fn into_part(self) -> Option<ReportedPart> {
         Some(ReportedPart::Part(match self {
             Self::Text { text } => Part::text(text),
             Self::Data { data } => unnamed_part(Content::Data(data)),
-            Self::File { file } => return file.item(),
+            Self::File { file } => return file.into_part(),
             Self::Url { url, name, media_type } => {
                 Part { content: Content::Url(url), filename: name, media_type }
             }
@@ -313,7 +317,7 @@ impl ContentPart {
 
 impl ReportedFile {
     /// Returns the file as an item. Stored base64 is always decodable, so readers need not check it.
-    fn item(self) -> Option<ReportedPart> {
+    fn into_part(self) -> Option<ReportedPart> {
         let Self { name, media_type, bytes, text, path } = self;
         let encoded = match (bytes, text, path) {
             (Some(encoded), None, None) => STANDARD.decode(&encoded).is_ok().then_some(encoded)?,
@@ -372,15 +376,15 @@ mod tests {
         assert_eq!((&*error.reason, &*error.text), ("is longer than 5 bytes", ""));
     }
 
-    fn items(content: &str) -> Option<Vec<ReportedPart>> {
+    fn into_parts(content: &str) -> Option<Vec<ReportedPart>> {
         match read(&format!(r#"{{"type":"message",{content}}}"#))? {
-            ProgramEvent::Message { content } => content.items(),
+            ProgramEvent::Message { content } => content.into_parts(),
             _ => None,
         }
     }
 
     fn parts(content: &str) -> Option<Vec<Part>> {
-        let parts = items(content)?.into_iter().map(|item| match item {
+        let parts = into_parts(content)?.into_iter().map(|part| match part {
             ReportedPart::Part(part) => Some(part),
             ReportedPart::Named(_) => None,
         });
@@ -415,7 +419,7 @@ mod tests {
             r#""file":{"name":"a"}"#,
             r#""more":1"#,
         ] {
-            assert_eq!(items(content), None, "{content}");
+            assert_eq!(into_parts(content), None, "{content}");
         }
     }
 
@@ -425,9 +429,9 @@ mod tests {
         let named = |path: &str, name, media_type| {
             Some(vec![ReportedPart::Named(NamedFile { path: path.to_owned(), name, media_type })])
         };
-        assert_eq!(items(r#""file":{"path":"out/a.txt"}"#), named("out/a.txt", None, None));
+        assert_eq!(into_parts(r#""file":{"path":"out/a.txt"}"#), named("out/a.txt", None, None));
         let full = r#""parts":[{"file":{"path":"/a","name":"n","media_type":"m"}}]"#;
-        assert_eq!(items(full), named("/a", own("n"), own("m")));
+        assert_eq!(into_parts(full), named("/a", own("n"), own("m")));
     }
 
     #[test]
@@ -439,6 +443,6 @@ mod tests {
         };
         assert_eq!((artifact.append, artifact.last, artifact.id), (false, true, None));
         assert_eq!(artifact.name.as_deref(), Some("n"));
-        assert_eq!(artifact.content.items().unwrap().len(), 1);
+        assert_eq!(artifact.content.into_parts().unwrap().len(), 1);
     }
 }

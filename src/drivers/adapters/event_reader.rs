@@ -59,7 +59,7 @@ impl<'r> EventReader<'r> {
         (allowed_folders, dialect): (&'r AllowedFolders, Option<EventDialect>),
         memory: &MemoryAccount,
     ) -> Self {
-        Self::with(report, work, allowed_folders, (dialect, dialect.is_some()), memory)
+        Self::with_answer(report, work, allowed_folders, (dialect, dialect.is_some()), memory)
     }
 
     /// Opens the channels for events that do not come from lines. The answer is the last of several messages.
@@ -69,17 +69,17 @@ impl<'r> EventReader<'r> {
         allowed_folders: &'r AllowedFolders,
         memory: &MemoryAccount,
     ) -> Self {
-        Self::with(report, work, allowed_folders, (None, true), memory)
+        Self::with_answer(report, work, allowed_folders, (None, true), memory)
     }
 
-    fn with(
+    fn with_answer(
         report: &'r Reporter,
         work: &Work,
         allowed_folders: &'r AllowedFolders,
         (dialect, has_messages): (Option<EventDialect>, bool),
         memory: &MemoryAccount,
     ) -> Self {
-        let storage = TextStorage { account: memory.clone(), recorded: None };
+        let storage = TextStorage { account: memory.clone(), recording: None };
         let answer = (has_messages, storage);
         let handler = EventHandler::open(report, work, allowed_folders, answer);
         Self { lines: LineReader::new(dialect), handler }
@@ -101,8 +101,8 @@ impl<'r> EventReader<'r> {
         raw: &mut RawWriter,
     ) -> Result<(), LedgerError> {
         let mut raw_output = Vec::new();
-        let events = self.lines.take(bytes, &mut raw_output);
-        raw.take(if self.lines.is_native() { &raw_output } else { bytes }).await?;
+        let events = self.lines.read(bytes, &mut raw_output);
+        raw.write(if self.lines.is_native() { &raw_output } else { bytes }).await?;
         self.handle_events(events).await
     }
 
@@ -111,7 +111,7 @@ impl<'r> EventReader<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(in crate::drivers) async fn receive(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
-        let events = self.lines.take(bytes, &mut Vec::new());
+        let events = self.lines.read(bytes, &mut Vec::new());
         self.handle_events(events).await
     }
 
@@ -126,7 +126,7 @@ impl<'r> EventReader<'r> {
         let mut raw_output = Vec::new();
         let events = self.lines.end(&mut raw_output);
         if self.lines.is_native() {
-            raw.take(&raw_output).await?;
+            raw.write(&raw_output).await?;
         }
         self.handle_events(events).await
     }
@@ -201,8 +201,8 @@ impl<'r> EventReader<'r> {
     }
 
     async fn handle_events(&mut self, events: Vec<(u64, ProgramEvent)>) -> Result<(), LedgerError> {
-        for (line, event) in events {
-            self.handler.line = line;
+        for (line_number, event) in events {
+            self.handler.line_number = line_number;
             if !matches!(event, ProgramEvent::Text { .. }) {
                 self.handler.answer.show().await?; // Text that came before the event is shown before it.
             }

@@ -15,7 +15,7 @@ pub(in crate::drivers) struct ReportedFailure {
     #[serde(default)]
     pub(in crate::drivers) category: String,
     /// HTTP status with which the provider behind the program answered.
-    #[serde(default, deserialize_with = "status")]
+    #[serde(default, deserialize_with = "deserialize_status")]
     pub(in crate::drivers) status: Option<u16>,
     /// Time at which the failure passes: in RFC 3339, or in seconds since 1970.
     pub(in crate::drivers) until: Option<Value>,
@@ -23,14 +23,14 @@ pub(in crate::drivers) struct ReportedFailure {
     pub(in crate::drivers) retry_after: Option<Value>,
     /// Code that replaces the one of the category. Only drivers choose it, never the output of a program.
     #[serde(skip)]
-    pub(in crate::drivers) chosen: Option<Code>,
+    pub(in crate::drivers) code_override: Option<Code>,
 }
 
 impl ReportedFailure {
     /// Returns the error code for the reported kind.
     pub(super) fn code(&self) -> Code {
-        if let Some(chosen) = self.chosen {
-            return chosen;
+        if let Some(code_override) = self.code_override {
+            return code_override;
         }
         match self.category.as_str() {
             "transient" => Code::TransientFailure,
@@ -46,7 +46,8 @@ impl ReportedFailure {
     /// Returns the time at which the failure passes, if it lies ahead.
     pub(super) fn until(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let until = self.until.as_ref().and_then(parse_time);
-        let until = until.or_else(|| self.retry_after.as_ref().and_then(|after| later(after, now)));
+        let until = until
+            .or_else(|| self.retry_after.as_ref().and_then(|after| parse_retry_after(after, now)));
         until.filter(|until| *until > now)
     }
 }
@@ -58,18 +59,18 @@ fn parse_time(value: &Value) -> Option<DateTime<Utc>> {
     }
 }
 
-fn later(value: &Value, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+fn parse_retry_after(value: &Value, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let text = value.as_str().unwrap_or_default();
     let Some(seconds) = value.as_f64().or_else(|| text.parse().ok()) else {
         // `Retry-After` has either seconds or a date of HTTP.
         return DateTime::parse_from_rfc2822(text).ok().map(|at| at.to_utc());
     };
-    let span = std::time::Duration::try_from_secs_f64(seconds).ok()?;
-    now.checked_add_signed(TimeDelta::from_std(span).ok()?)
+    let delay = std::time::Duration::try_from_secs_f64(seconds).ok()?;
+    now.checked_add_signed(TimeDelta::from_std(delay).ok()?)
 }
 
 /// Deserializes a number, or its digits as a string.
-fn status<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u16>, D::Error> {
+fn deserialize_status<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u16>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     let number = value.as_u64().or_else(|| value.as_str()?.parse().ok());
     let status = number.and_then(|number| u16::try_from(number).ok());

@@ -30,7 +30,7 @@ pub(super) struct NamedFile {
 
 /// File that is not delivered.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Undelivered {
+pub(super) struct UndeliveredFile {
     /// Last component of its path, raw.
     pub(super) name: String,
     /// Reason of the refusal.
@@ -41,18 +41,18 @@ pub(super) struct Undelivered {
 ///
 /// # Errors
 /// The first file that was not read.
-pub(super) async fn parts(
-    items: Vec<ReportedPart>,
+pub(super) async fn read_parts(
+    reported_parts: Vec<ReportedPart>,
     allowed_folders: &AllowedFolders,
     mut available_bytes: usize,
-) -> Result<Vec<Part>, Undelivered> {
+) -> Result<Vec<Part>, UndeliveredFile> {
     // Read when the event arrives, not when the program ends: a follower sees the file while the program works, the
     // program can use the path again, and the execution's folder still exists.
-    let mut parts = Vec::with_capacity(items.len());
-    for item in items {
-        let part = match item {
+    let mut parts = Vec::with_capacity(reported_parts.len());
+    for reported_part in reported_parts {
+        let part = match reported_part {
             ReportedPart::Part(part) => part,
-            ReportedPart::Named(named) => named.part(allowed_folders, available_bytes).await?,
+            ReportedPart::Named(file) => file.read_part(allowed_folders, available_bytes).await?,
         };
         if let Content::Bytes(encoded) = &part.content {
             available_bytes = available_bytes.saturating_sub(encoded.len());
@@ -63,12 +63,12 @@ pub(super) async fn parts(
 }
 
 impl NamedFile {
-    async fn part(
+    async fn read_part(
         self,
         allowed_folders: &AllowedFolders,
         available_bytes: usize,
-    ) -> Result<Part, Undelivered> {
-        let last = self.last();
+    ) -> Result<Part, UndeliveredFile> {
+        let file_name = self.file_name();
         // Base64 has four characters for three bytes.
         match allowed_folders
             .read(&self.path, available_bytes / 4 * 3, |bytes| STANDARD.encode(bytes))
@@ -76,22 +76,22 @@ impl NamedFile {
         {
             Ok(encoded) => Ok(Part {
                 content: Content::Bytes(encoded),
-                filename: Some(self.name.unwrap_or(last)),
+                filename: Some(self.name.unwrap_or(file_name)),
                 media_type: self.media_type,
             }),
-            Err(refusal) => Err(Undelivered { name: last, refusal }),
+            Err(refusal) => Err(UndeliveredFile { name: file_name, refusal }),
         }
     }
 
-    fn last(&self) -> String {
+    fn file_name(&self) -> String {
         let last = Path::new(&self.path).file_name().unwrap_or_default();
         last.to_string_lossy().into_owned()
     }
 }
 
-impl Undelivered {
+impl UndeliveredFile {
     /// Returns the warning about the file. It names no folder.
-    pub(super) fn sentence(&self, redact: impl FnOnce(&str) -> String) -> String {
+    pub(super) fn warning_text(&self, redact: impl FnOnce(&str) -> String) -> String {
         let clause = self.refusal.clause();
         match redact(&self.name).as_str() {
             "" => format!("a file was not delivered: {clause}"),
@@ -100,7 +100,7 @@ impl Undelivered {
     }
 
     /// Returns the encoded size of the file if it was only too large.
-    pub(super) const fn excess(&self) -> Option<u64> {
+    pub(super) const fn excess_bytes(&self) -> Option<u64> {
         match self.refusal {
             PathRefusal::TooLarge(length) => Some(length.div_ceil(3).saturating_mul(4)),
             _ => None,

@@ -8,7 +8,8 @@ use super::EventAdapter;
 use super::draft::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
 use super::json_fields::{
-    denied, file, non_empty_text, reported_failure, session, stop, text, tool, usage,
+    denial_event, file_event, non_empty_text, reported_failure, session_event, stop_event, text,
+    tool_event, usage_event,
 };
 
 /// Greatest number of calls that are remembered until their results arrive.
@@ -26,8 +27,8 @@ pub(super) struct GeminiAdapter {
     /// All text of the program.
     draft: DraftMessage,
     /// Message that grows.
-    message: String,
-    calls: BTreeMap<String, (String, Option<String>)>,
+    current_message: String,
+    open_calls: BTreeMap<String, (String, Option<String>)>,
     /// Latest error message that no result has followed.
     failure: Option<String>,
 }
@@ -37,11 +38,11 @@ impl EventAdapter for GeminiAdapter {
         let kind = text(line, "/type");
         // Only adjacent messages are pieces of the same one.
         if kind != "message" {
-            self.message.clear();
+            self.current_message.clear();
         }
         match kind {
-            "init" => session(line, "/session_id").into_iter().collect(),
-            "message" if text(line, "/role") == "assistant" => self.text_events(line),
+            "init" => session_event(line, "/session_id").into_iter().collect(),
+            "message" if text(line, "/role") == "assistant" => self.handle_text(line),
             "tool_use" => vec![self.handle_call(line)],
             "tool_result" => self.handle_tool_result(line),
             "error" if text(line, "/severity") != "warning" => {
@@ -65,58 +66,59 @@ impl EventAdapter for GeminiAdapter {
 
 impl GeminiAdapter {
     /// Handles text, all of which belongs to the answer. A whole message that came in pieces before adds nothing.
-    fn text_events(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn handle_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let content = text(line, "/content");
         let is_piece = line.pointer("/delta") == Some(&Value::Bool(true));
-        if !is_piece && content == self.message {
+        if !is_piece && content == self.current_message {
             return Vec::new();
         }
-        self.message.push_str(content);
+        self.current_message.push_str(content);
         self.draft.extend(content)
     }
 
     fn handle_call(&mut self, line: &Value) -> ProgramEvent {
         let (id, name) = (text(line, "/tool_id"), text(line, "/tool_name"));
-        let writes = matches!(name, "write_file" | "replace" | "edit");
-        let path = non_empty_text(line, "/parameters/file_path").filter(|_| writes);
+        let is_file_write = matches!(name, "write_file" | "replace" | "edit");
+        let path = non_empty_text(line, "/parameters/file_path").filter(|_| is_file_write);
         // A call without a result is never removed, so their number is limited.
-        if self.calls.len() < MAX_OPEN_CALLS {
-            self.calls.insert(id.to_owned(), (name.to_owned(), path.map(ToOwned::to_owned)));
+        if self.open_calls.len() < MAX_OPEN_CALLS {
+            self.open_calls.insert(id.to_owned(), (name.to_owned(), path.map(ToOwned::to_owned)));
         }
-        tool(Some(id), name, ToolStage::Started)
+        tool_event(Some(id), name, ToolStage::Started)
     }
 
     /// Handles the result of a tool. A forbidden tool is not offered to the model, so its call fails as unregistered.
     fn handle_tool_result(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let id = text(line, "/tool_id");
-        let Some((name, path)) = self.calls.remove(id) else { return Vec::new() };
+        let Some((name, path)) = self.open_calls.remove(id) else { return Vec::new() };
         if text(line, "/status") != "error" {
-            let changed = path.map(|path| file(&path, FileChange::Modified));
-            return [tool(Some(id), &name, ToolStage::Completed)]
+            let change_event = path.map(|path| file_event(&path, FileChange::Modified));
+            return [tool_event(Some(id), &name, ToolStage::Completed)]
                 .into_iter()
-                .chain(changed)
+                .chain(change_event)
                 .collect();
         }
         let error_type = text(line, "/error/type");
         let phrases = ["not_registered", "denied", "policy", "permission"];
         let is_denied = phrases.iter().any(|phrase| error_type.contains(phrase))
             || text(line, "/error/message").starts_with("Access denied");
-        let failed = tool(Some(id), &name, ToolStage::Failed);
-        [failed].into_iter().chain(is_denied.then(|| denied(&name))).collect()
+        let failure_event = tool_event(Some(id), &name, ToolStage::Failed);
+        [failure_event].into_iter().chain(is_denied.then(|| denial_event(&name))).collect()
     }
 
     fn handle_result(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let failure = self.failure.take();
         let mut events: Vec<ProgramEvent> =
-            usage(line, &USAGE_POINTERS, false).into_iter().collect();
+            usage_event(line, &USAGE_POINTERS, false).into_iter().collect();
         if text(line, "/status") == "success" {
             events.extend(self.draft.accept());
-            events.push(stop("end_turn"));
+            events.push(stop_event("end_turn"));
             return events;
         }
         let reported_message = non_empty_text(line, "/error/message").map(ToOwned::to_owned);
         let message = reported_message.or(failure).unwrap_or_default();
-        events.extend([ProgramEvent::Failed(reported_failure(&message, None)), stop("error")]);
+        events
+            .extend([ProgramEvent::Failed(reported_failure(&message, None)), stop_event("error")]);
         events
     }
 }

@@ -35,12 +35,12 @@ pub(super) fn status(value: &Value, pointer: &str) -> Option<u16> {
 }
 
 /// Returns the event with the agent's own session.
-pub(super) fn session(value: &Value, pointer: &str) -> Option<ProgramEvent> {
+pub(super) fn session_event(value: &Value, pointer: &str) -> Option<ProgramEvent> {
     non_empty_text(value, pointer).map(|id| ProgramEvent::Session { id: id.to_owned() })
 }
 
 /// Returns the event with used amounts: each place has the name and the JSON pointer. `None` if no number is found.
-pub(super) fn usage(
+pub(super) fn usage_event(
     value: &Value,
     pointers: &[(&str, &str)],
     cumulative: bool,
@@ -54,39 +54,39 @@ pub(super) fn usage(
 }
 
 /// Returns the event for the use of a tool.
-pub(super) fn tool(id: Option<&str>, tool: &str, stage: ToolStage) -> ProgramEvent {
+pub(super) fn tool_event(id: Option<&str>, tool: &str, stage: ToolStage) -> ProgramEvent {
     ProgramEvent::ToolCall { id: id.map(ToOwned::to_owned), tool: tool.to_owned(), stage }
 }
 
 /// Returns the event for the change of a file.
-pub(super) fn file(path: &str, change: FileChange) -> ProgramEvent {
+pub(super) fn file_event(path: &str, change: FileChange) -> ProgramEvent {
     ProgramEvent::FileChange { path: path.to_owned(), change }
 }
 
 /// Returns the event for a denied tool.
-pub(super) fn denied(tool: &str) -> ProgramEvent {
+pub(super) fn denial_event(tool: &str) -> ProgramEvent {
     ProgramEvent::PermissionDenied { tool: tool.to_owned() }
 }
 
 /// Returns the event for the end.
-pub(super) fn stop(reason: &str) -> ProgramEvent {
+pub(super) fn stop_event(reason: &str) -> ProgramEvent {
     ProgramEvent::Stop { reason: reason.to_owned() }
 }
 
 /// Returns a failure with the program's message, the given status or the one in the message, and its category.
 pub(super) fn reported_failure(message: &str, status: Option<u16>) -> ReportedFailure {
-    let words: String = message.chars().take(MAX_EXAMINED_CHARS).collect();
-    let small = words.to_lowercase();
+    let excerpt: String = message.chars().take(MAX_EXAMINED_CHARS).collect();
+    let lowercase = excerpt.to_lowercase();
     // Some programs give the status in their message only.
-    let status = status.or_else(|| find(&words));
-    let status = status.or_else(|| reports_rate_limit(&small).then_some(TOO_MANY_REQUESTS));
-    let category = category(&small).to_owned();
-    ReportedFailure { message: words, category, status, ..ReportedFailure::default() }
+    let status = status.or_else(|| find(&excerpt));
+    let status = status.or_else(|| reports_rate_limit(&lowercase).then_some(TOO_MANY_REQUESTS));
+    let category = category(&lowercase).to_owned();
+    ReportedFailure { message: excerpt, category, status, ..ReportedFailure::default() }
 }
 
 /// Returns the category that the words give where no status does.
-fn category(words: &str) -> &'static str {
-    let has = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
+fn category(message: &str) -> &'static str {
+    let has = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
     if has(&["not logged in", "failed to authenticate", "authentication failed"])
         || has(&[
             "no authentication information",
@@ -95,7 +95,7 @@ fn category(words: &str) -> &'static str {
         ])
     {
         "authentication"
-    } else if reports_quota(words) {
+    } else if reports_quota(message) {
         "quota"
     } else if has(&["overloaded"]) {
         "overload"

@@ -6,7 +6,8 @@ use super::EventAdapter;
 use super::draft::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
 use super::json_fields::{
-    denied, file, non_empty_text, reported_failure, session, status, stop, text, tool, usage,
+    denial_event, file_event, non_empty_text, reported_failure, session_event, status, stop_event,
+    text, tool_event, usage_event,
 };
 
 const USAGE_POINTERS: [(&str, &str); 6] = [
@@ -22,13 +23,13 @@ const USAGE_POINTERS: [(&str, &str); 6] = [
 #[derive(Default)]
 pub(super) struct OpencodeAdapter {
     draft: DraftMessage,
-    session: String,
+    session_id: String,
     /// Id of the latest message. Each step is one message.
-    message: String,
+    message_id: String,
     /// Complete parts of the latest message, as one text.
     complete_text: String,
     /// Trailing blanks of a piece: the program strips them at the end of a part.
-    blanks: String,
+    trailing_blanks: String,
     /// True if the stream of the latest step ended within the answer.
     is_cut: bool,
 }
@@ -36,17 +37,17 @@ pub(super) struct OpencodeAdapter {
 impl EventAdapter for OpencodeAdapter {
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let mut events = Vec::new();
-        if self.session.is_empty() {
-            text(line, "/sessionID").clone_into(&mut self.session);
-            events.extend(session(line, "/sessionID"));
+        if self.session_id.is_empty() {
+            text(line, "/sessionID").clone_into(&mut self.session_id);
+            events.extend(session_event(line, "/sessionID"));
         }
         match text(line, "/type") {
-            "text_delta" if text(line, "/sessionID") == self.session => {
+            "text_delta" if text(line, "/sessionID") == self.session_id => {
                 events.extend(self.handle_piece(line));
             }
-            "text" => events.extend(self.text_events(line)),
+            "text" => events.extend(self.handle_text(line)),
             "reasoning" => events.push(ProgramEvent::Thinking {}),
-            "tool_use" => events.extend(used(line)),
+            "tool_use" => events.extend(tool_events(line)),
             "step_finish" => events.extend(self.handle_step_end(line)),
             "error" => events.push(ProgramEvent::Failed(failure(line))),
             _ => {}
@@ -71,26 +72,26 @@ impl EventAdapter for OpencodeAdapter {
 impl OpencodeAdapter {
     fn handle_piece(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let superseded = self.start_message(text(line, "/part/messageID"));
-        let text = std::mem::take(&mut self.blanks) + text(line, "/part/delta");
-        let (words, blanks) = text.split_at(text.trim_end().len());
-        blanks.clone_into(&mut self.blanks);
-        superseded.into_iter().chain(self.draft.extend(words)).collect()
+        let text = std::mem::take(&mut self.trailing_blanks) + text(line, "/part/delta");
+        let (trimmed, blanks) = text.split_at(text.trim_end().len());
+        blanks.clone_into(&mut self.trailing_blanks);
+        superseded.into_iter().chain(self.draft.extend(trimmed)).collect()
     }
 
-    fn text_events(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn handle_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let superseded = self.start_message(text(line, "/part/messageID"));
-        self.blanks.clear();
+        self.trailing_blanks.clear();
         self.complete_text.push_str(text(line, "/part/text"));
-        superseded.into_iter().chain(self.draft.become_text(&self.complete_text)).collect()
+        superseded.into_iter().chain(self.draft.update_to(&self.complete_text)).collect()
     }
 
     fn start_message(&mut self, message: &str) -> Option<ProgramEvent> {
-        if message == self.message {
+        if message == self.message_id {
             return None;
         }
-        message.clone_into(&mut self.message);
+        message.clone_into(&mut self.message_id);
         self.complete_text.clear();
-        self.blanks.clear();
+        self.trailing_blanks.clear();
         self.draft.supersede()
     }
 
@@ -99,44 +100,44 @@ impl OpencodeAdapter {
     fn handle_step_end(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let reason = text(line, "/part/reason");
         let mut events: Vec<ProgramEvent> =
-            usage(line, &USAGE_POINTERS, false).into_iter().collect();
+            usage_event(line, &USAGE_POINTERS, false).into_iter().collect();
         if matches!(reason, "" | "unknown") {
             events.push(ProgramEvent::RequestsFailed { count: 1 });
         }
         self.is_cut = reason == "unknown";
         if !matches!(reason, "" | "tool-calls" | "unknown") {
             events.extend(self.draft.accept());
-            events.push(stop(reason));
+            events.push(stop_event(reason));
         }
         events
     }
 }
 
-fn used(line: &Value) -> Vec<ProgramEvent> {
+fn tool_events(line: &Value) -> Vec<ProgramEvent> {
     let (id, name) = (non_empty_text(line, "/part/callID"), text(line, "/part/tool"));
     if text(line, "/part/state/status") == "error" {
         let error = text(line, "/part/state/error");
         let is_denied =
             error.contains("rejected permission") || error.contains("prevents you from");
-        let failed = tool(id, name, ToolStage::Failed);
-        return [failed].into_iter().chain(is_denied.then(|| denied(name))).collect();
+        let failure_event = tool_event(id, name, ToolStage::Failed);
+        return [failure_event].into_iter().chain(is_denied.then(|| denial_event(name))).collect();
     }
-    let writes = matches!(name, "write" | "edit" | "patch");
-    let path = non_empty_text(line, "/part/state/input/filePath").filter(|_| writes);
+    let is_file_write = matches!(name, "write" | "edit" | "patch");
+    let path = non_empty_text(line, "/part/state/input/filePath").filter(|_| is_file_write);
     let is_new = line.pointer("/part/state/metadata/exists") == Some(&Value::Bool(false));
     let change = if is_new { FileChange::Created } else { FileChange::Modified };
-    let changed = path.map(|path| file(path, change));
-    [tool(id, name, ToolStage::Completed)].into_iter().chain(changed).collect()
+    let change_event = path.map(|path| file_event(path, change));
+    [tool_event(id, name, ToolStage::Completed)].into_iter().chain(change_event).collect()
 }
 
 fn failure(line: &Value) -> ReportedFailure {
     let message = non_empty_text(line, "/error/data/message").unwrap_or(text(line, "/error/name"));
-    let mut failing = reported_failure(message, status(line, "/error/data/statusCode"));
-    failing.retry_after = line.pointer("/error/data/responseHeaders/retry-after").cloned();
+    let mut reported = reported_failure(message, status(line, "/error/data/statusCode"));
+    reported.retry_after = line.pointer("/error/data/responseHeaders/retry-after").cloned();
     if line.pointer("/error/data/isRetryable") == Some(&Value::Bool(true))
-        && failing.category.is_empty()
+        && reported.category.is_empty()
     {
-        "transient".clone_into(&mut failing.category);
+        "transient".clone_into(&mut reported.category);
     }
-    failing
+    reported
 }

@@ -24,12 +24,12 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Folders that may contain the files of an attempt.
 #[derive(Debug, Clone)]
 pub(in crate::drivers) struct AllowedFolders {
-    base: PathBuf,
+    working_dir: PathBuf,
     folders: Vec<PathBuf>,
     /// Paths within the folders that are not handed over, since the program must not see them.
     hidden: Vec<PathBuf>,
     /// User of the program, if it differs from the service's own user.
-    reader: Option<User>,
+    program_user: Option<User>,
 }
 
 /// Reason why a file was not read.
@@ -69,31 +69,38 @@ impl AllowedFolders {
         hidden: Vec<PathBuf>,
     ) -> Self {
         // Resolved now, before the program starts: links that it puts in their place have no effect.
-        let own = std::iter::once(working_dir.clone()).chain(folder);
-        let (folders, hidden) = (existing_paths(own.collect()).await, existing_paths(hidden).await);
-        Self { base: working_dir, folders, hidden, reader: None }
+        let folders = std::iter::once(working_dir.clone()).chain(folder);
+        let (folders, hidden) =
+            (existing_paths(folders.collect()).await, existing_paths(hidden).await);
+        Self { working_dir, folders, hidden, program_user: None }
     }
 
     /// Returns no folders, for work that has no files on this machine.
     pub(in crate::drivers) const fn none() -> Self {
-        Self { base: PathBuf::new(), folders: Vec::new(), hidden: Vec::new(), reader: None }
+        Self {
+            working_dir: PathBuf::new(),
+            folders: Vec::new(),
+            hidden: Vec::new(),
+            program_user: None,
+        }
     }
 
     /// Restricts the files to those that this user may read. The service may be root, and could read more.
-    pub(in crate::drivers) fn with_rights_of(self, reader: Option<User>) -> Self {
-        Self { reader, ..self }
+    pub(in crate::drivers) fn with_rights_of(self, program_user: Option<User>) -> Self {
+        Self { program_user, ..self }
     }
 
     /// Returns a path for display: relative to its folder, or the bare name for a path elsewhere.
     pub(in crate::drivers) fn display_path(&self, path: &str) -> String {
         let path = Path::new(path);
-        let own = std::iter::once(&self.base).chain(&self.folders);
-        let below = own.filter_map(|folder| path.strip_prefix(folder).ok()).next();
-        let below = below.or_else(|| path.is_relative().then_some(path));
+        let folders = std::iter::once(&self.working_dir).chain(&self.folders);
+        let relative = folders.filter_map(|folder| path.strip_prefix(folder).ok()).next();
+        let relative = relative.or_else(|| path.is_relative().then_some(path));
         // A path with `..` may lead out of its folder, so only its name is shown.
         let is_inside = |path: &&Path| path.components().all(|part| part != Component::ParentDir);
         let name = || path.file_name().map(Path::new);
-        let relative_path = below.filter(is_inside).or_else(name).unwrap_or_else(|| Path::new(""));
+        let relative_path =
+            relative.filter(is_inside).or_else(name).unwrap_or_else(|| Path::new(""));
         relative_path.to_string_lossy().into_owned()
     }
 
@@ -105,18 +112,18 @@ impl AllowedFolders {
         &self,
         path: &str,
         limit: usize,
-        make: impl FnOnce(Vec<u8>) -> T + Send + 'static,
+        convert: impl FnOnce(Vec<u8>) -> T + Send + 'static,
     ) -> Result<T, PathRefusal> {
-        let (allowed_folders, path) = (self.clone(), self.base.join(path));
+        let (allowed_folders, path) = (self.clone(), self.working_dir.join(path));
         // A broken mount may never answer. The thread that waits for it is then left behind.
-        let reading = spawn_blocking(move || allowed_folders.bytes(&path, limit).map(make));
+        let reading = spawn_blocking(move || allowed_folders.read_bytes(&path, limit).map(convert));
         match timeout(READ_TIMEOUT, reading).await {
             Ok(Ok(read)) => read,
             Ok(Err(_)) | Err(_) => Err(PathRefusal::Unreadable),
         }
     }
 
-    fn bytes(&self, path: &Path, limit: usize) -> Result<Vec<u8>, PathRefusal> {
+    fn read_bytes(&self, path: &Path, limit: usize) -> Result<Vec<u8>, PathRefusal> {
         let (file, length) = self.open(path)?;
         let max_length = limit as u64;
         if length > max_length {
@@ -133,42 +140,42 @@ impl AllowedFolders {
 
     /// Opens a file, and returns its length.
     fn open(&self, path: &Path) -> Result<(File, u64), PathRefusal> {
-        let place = fs::canonicalize(path).map_err(|error| refusal(&error))?;
-        if !self.contains(&place) {
+        let resolved = fs::canonicalize(path).map_err(|error| refusal(&error))?;
+        if !self.contains(&resolved) {
             return Err(PathRefusal::Outside);
         }
         // Opening a device may have an effect, and opening a pipe may wait for its other end, so neither is opened.
-        if !fs::symlink_metadata(&place).map_err(|error| refusal(&error))?.is_file() {
+        if !fs::symlink_metadata(&resolved).map_err(|error| refusal(&error))?.is_file() {
             return Err(PathRefusal::Irregular);
         }
-        let opened = open_regular(&place, self.reader).map_err(|error| refusal(&error))?;
+        let opened = open_regular(&resolved, self.program_user).map_err(|error| refusal(&error))?;
         let (file, length) = opened.ok_or(PathRefusal::Irregular)?;
         // The program may have replaced a folder of the path since it was resolved; the descriptor has the file that
         // was opened.
-        let opened = real_path(&file).map_err(|error| {
+        let opened_path = real_path(&file).map_err(|error| {
             tracing::error!(%error, "failed to resolve path of an open file");
             PathRefusal::Unreadable
         })?;
-        if self.contains(&opened) { Ok((file, length)) } else { Err(PathRefusal::Outside) }
+        if self.contains(&opened_path) { Ok((file, length)) } else { Err(PathRefusal::Outside) }
     }
 
-    fn contains(&self, place: &Path) -> bool {
-        self.folders.iter().filter(|folder| place.starts_with(folder)).any(|folder| {
+    fn contains(&self, path: &Path) -> bool {
+        self.folders.iter().filter(|folder| path.starts_with(folder)).any(|folder| {
             // A hidden parent of a folder hides nothing of the folder.
             let mut hidden =
                 self.hidden.iter().filter(|it| *it != folder && it.starts_with(folder));
-            !hidden.any(|hidden| place.starts_with(hidden))
+            !hidden.any(|hidden| path.starts_with(hidden))
         })
     }
 }
 
 /// Resolves the paths, and omits those that do not exist.
 async fn existing_paths(paths: Vec<PathBuf>) -> Vec<PathBuf> {
-    let mut places = Vec::new();
+    let mut resolved = Vec::new();
     for path in paths {
-        places.extend(tokio::fs::canonicalize(path).await);
+        resolved.extend(tokio::fs::canonicalize(path).await);
     }
-    places
+    resolved
 }
 
 /// Returns the real path of an open file, even if the path that opened it has changed.

@@ -28,9 +28,10 @@ pub(in crate::drivers) fn has_files(parts: &[Part]) -> bool {
 }
 
 /// Returns the list for the program, or `None` if there are no files.
-pub(in crate::drivers) fn listing(parts: &[Part], folder: &Path) -> Option<String> {
-    let entries: Vec<Value> =
-        numbered(parts).filter_map(|(number, part)| entry(number, part, folder)).collect();
+pub(in crate::drivers) fn file_list_json(parts: &[Part], folder: &Path) -> Option<String> {
+    let entries: Vec<Value> = numbered_files(parts)
+        .filter_map(|(number, part)| file_entry(number, part, folder))
+        .collect();
     (!entries.is_empty()).then(|| Value::Array(entries).to_string())
 }
 
@@ -38,11 +39,11 @@ pub(in crate::drivers) fn listing(parts: &[Part], folder: &Path) -> Option<Strin
 ///
 /// # Errors
 /// Fails if the base64 of a file cannot be decoded, or if it cannot be written.
-pub(in crate::drivers) fn write(parts: &[Part], folder: &ScratchDir) -> Result<(), Failure> {
-    folder.make_folder(FILES_FOLDER).map_err(|error| write_failure(&error))?;
-    for (number, part) in numbered(parts) {
+pub(in crate::drivers) fn write_files(parts: &[Part], folder: &ScratchDir) -> Result<(), Failure> {
+    folder.create_folder(FILES_FOLDER).map_err(|error| write_failure(&error))?;
+    for (number, part) in numbered_files(parts) {
         let Content::Bytes(encoded) = &part.content else { continue };
-        let bytes = decoded(encoded).ok_or_else(|| {
+        let bytes = decode_base64(encoded).ok_or_else(|| {
             Failure::new(Code::InputRejected, format!("file {number} is not valid base64"))
         })?;
         let written = folder.write(&file_path(number, part), &bytes);
@@ -52,20 +53,20 @@ pub(in crate::drivers) fn write(parts: &[Part], folder: &ScratchDir) -> Result<(
 }
 
 /// Returns the parts that are files, numbered from 1.
-fn numbered(parts: &[Part]) -> impl Iterator<Item = (usize, &Part)> {
+fn numbered_files(parts: &[Part]) -> impl Iterator<Item = (usize, &Part)> {
     let files =
         parts.iter().filter(|part| matches!(part.content, Content::Bytes(_) | Content::Url(_)));
     (1..).zip(files)
 }
 
-fn entry(number: usize, part: &Part, folder: &Path) -> Option<Value> {
-    let (key, place) = match &part.content {
+fn file_entry(number: usize, part: &Part, folder: &Path) -> Option<Value> {
+    let (key, location) = match &part.content {
         Content::Bytes(_) => ("path", folder.join(file_path(number, part)).display().to_string()),
         Content::Url(url) => ("url", url.clone()),
         Content::Text(_) | Content::Data(_) => return None,
     };
     let entry_fields = [
-        (key, Some(place)),
+        (key, Some(location)),
         ("name", part.filename.clone()),
         ("mediaType", part.media_type.clone()),
     ];
@@ -90,7 +91,7 @@ fn safe_name(name: &str) -> String {
 }
 
 /// Decodes base64 of either alphabet, with or without padding, as the JSON forms of A2A allow.
-fn decoded(encoded: &str) -> Option<Vec<u8>> {
+fn decode_base64(encoded: &str) -> Option<Vec<u8>> {
     let standard = encoded.trim_end_matches('=').replace('-', "+").replace('_', "/");
     STANDARD_NO_PAD.decode(standard).ok()
 }
@@ -102,7 +103,7 @@ fn write_failure(error: &std::io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{decoded, safe_name};
+    use super::{decode_base64, safe_name};
 
     #[test]
     fn a_file_name_is_made_safe() {
@@ -124,8 +125,8 @@ mod tests {
     #[test]
     fn base64_is_read_in_either_alphabet() {
         for encoded in ["+/8=", "-_8=", "-_8"] {
-            assert_eq!(decoded(encoded), Some(vec![0xfb, 0xff]), "{encoded}");
+            assert_eq!(decode_base64(encoded), Some(vec![0xfb, 0xff]), "{encoded}");
         }
-        assert_eq!((decoded("a"), decoded("a b?")), (None, None));
+        assert_eq!((decode_base64("a"), decode_base64("a b?")), (None, None));
     }
 }

@@ -82,14 +82,14 @@ pub(in crate::drivers) fn reclaim(folder: &impl AsFd) -> io::Result<()> {
 fn clear_attributes(folder: &impl AsFd) -> io::Result<()> {
     // Nearly always there is no attribute, or a short one.
     let mut names = vec![0_u8; 256];
-    let mut listed = flistxattr(folder, &mut *names);
-    if listed == Err(rustix::io::Errno::RANGE) {
+    let mut list_result = flistxattr(folder, &mut *names);
+    if list_result == Err(rustix::io::Errno::RANGE) {
         names.resize(MAX_ATTRIBUTE_LIST_BYTES, 0);
-        listed = flistxattr(folder, &mut *names);
+        list_result = flistxattr(folder, &mut *names);
     }
-    let length = match listed {
+    let length = match list_result {
         Err(rustix::io::Errno::NOTSUP) => 0,
-        listed => listed?,
+        list_result => list_result?,
     };
     names.truncate(length);
     let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
@@ -104,26 +104,29 @@ fn clear_attributes(folder: &impl AsFd) -> io::Result<()> {
 ///
 /// # Errors
 /// Fails if the folder cannot be read.
-pub(in crate::drivers) fn is_empty(folder: &impl AsFd) -> io::Result<bool> {
-    Ok(names(folder, 1)?.is_empty())
+pub(in crate::drivers) fn is_folder_empty(folder: &impl AsFd) -> io::Result<bool> {
+    Ok(entry_names(folder, 1)?.is_empty())
 }
 
 /// Removes all entries of a folder. The folder itself stays.
 ///
 /// # Errors
 /// Fails if an entry cannot be removed, or if it takes too long.
-pub(in crate::drivers) fn empty(folder: &impl AsFd) -> io::Result<()> {
-    empty_until(folder, Instant::now() + REMOVAL_TIMEOUT)
+pub(in crate::drivers) fn empty_folder(folder: &impl AsFd) -> io::Result<()> {
+    empty_folder_until(folder, Instant::now() + REMOVAL_TIMEOUT)
 }
 
-/// Removes all entries of a folder as [`empty`] does, but only until the deadline.
+/// Removes all entries of a folder as [`empty_folder`] does, but only until the deadline.
 ///
 /// # Errors
 /// Fails if an entry cannot be removed, or if the deadline passes.
-pub(in crate::drivers) fn empty_until(folder: &impl AsFd, deadline: Instant) -> io::Result<()> {
-    let mut moved = 0;
+pub(in crate::drivers) fn empty_folder_until(
+    folder: &impl AsFd,
+    deadline: Instant,
+) -> io::Result<()> {
+    let mut moved_folders = 0;
     loop {
-        let names = names(folder, NAMES_PER_READ)?;
+        let names = entry_names(folder, NAMES_PER_READ)?;
         if names.is_empty() {
             return Ok(());
         }
@@ -131,19 +134,24 @@ pub(in crate::drivers) fn empty_until(folder: &impl AsFd, deadline: Instant) -> 
             if Instant::now() > deadline {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            remove(folder, &name, &mut moved, deadline)?;
+            remove_entry(folder, &name, &mut moved_folders, deadline)?;
         }
     }
 }
 
 /// Removes an entry. Nested folders are first moved up, so that depth costs no descriptors and no stack.
-fn remove(folder: &impl AsFd, name: &CStr, moved: &mut u64, deadline: Instant) -> io::Result<()> {
-    if is_removed(folder, name)? {
+fn remove_entry(
+    folder: &impl AsFd,
+    name: &CStr,
+    moved_folders: &mut u64,
+    deadline: Instant,
+) -> io::Result<()> {
+    if try_remove(folder, name)? {
         return Ok(());
     }
     let inner = open_accessible(folder, name)?;
     loop {
-        let names = names(&inner, NAMES_PER_READ)?;
+        let names = entry_names(&inner, NAMES_PER_READ)?;
         if names.is_empty() {
             break;
         }
@@ -151,8 +159,8 @@ fn remove(folder: &impl AsFd, name: &CStr, moved: &mut u64, deadline: Instant) -
             if Instant::now() > deadline {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            if !is_removed(&inner, &name)? {
-                move_up(&inner, &name, folder, moved)?;
+            if !try_remove(&inner, &name)? {
+                move_up(&inner, &name, folder, moved_folders)?;
             }
         }
     }
@@ -161,7 +169,7 @@ fn remove(folder: &impl AsFd, name: &CStr, moved: &mut u64, deadline: Instant) -
 }
 
 /// Removes a file, a link or an empty folder; returns false for a folder with entries.
-fn is_removed(folder: &impl AsFd, name: &CStr) -> io::Result<bool> {
+fn try_remove(folder: &impl AsFd, name: &CStr) -> io::Result<bool> {
     match unlinkat(folder, name, UnlinkatFlags::NoRemoveDir) {
         Ok(()) | Err(Errno::ENOENT) => return Ok(true),
         Err(Errno::EISDIR) => {}
@@ -175,13 +183,19 @@ fn is_removed(folder: &impl AsFd, name: &CStr) -> io::Result<bool> {
 }
 
 /// Moves a folder into the top folder, under a name that is free there.
-fn move_up(from: &impl AsFd, name: &CStr, top: &impl AsFd, moved: &mut u64) -> io::Result<()> {
+fn move_up(
+    from: &impl AsFd,
+    name: &CStr,
+    top: &impl AsFd,
+    moved_folders: &mut u64,
+) -> io::Result<()> {
     // Renaming a folder into another parent needs write permission on the folder itself.
     drop(open_accessible(from, name)?);
     loop {
-        *moved += 1;
-        let free = CString::new(format!(".moved-{moved}")).map_err(io::Error::other)?;
-        match renameat(from, name, top, free.as_c_str()) {
+        *moved_folders += 1;
+        let free_name =
+            CString::new(format!(".moved-{moved_folders}")).map_err(io::Error::other)?;
+        match renameat(from, name, top, free_name.as_c_str()) {
             Ok(()) => return Ok(()),
             Err(Errno::EEXIST | Errno::ENOTEMPTY | Errno::ENOTDIR) => {}
             Err(errno) => return Err(errno.into()),
@@ -192,19 +206,19 @@ fn move_up(from: &impl AsFd, name: &CStr, top: &impl AsFd, moved: &mut u64) -> i
 /// Opens a folder with a mode that lets its owner change it.
 fn open_accessible(folder: &impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let place = openat(folder, name, flags, Mode::empty())?;
+    let path_fd = openat(folder, name, flags, Mode::empty())?;
     // `fchmod` does not accept an `O_PATH` descriptor, and other descriptors need read permission on the folder.
-    let path = format!("/proc/self/fd/{}", place.as_raw_fd());
+    let path = format!("/proc/self/fd/{}", path_fd.as_raw_fd());
     let mode = fs::metadata(&path)?.permissions().mode();
     if mode & 0o700 != 0o700 {
         fs::set_permissions(&path, Permissions::from_mode(0o700))?;
     }
     // Not by name again: the name may lead to another folder by now.
-    open_folder_at(&place, c".")
+    open_folder_at(&path_fd, c".")
 }
 
 /// Returns the names of at most `limit` entries of a folder.
-fn names(folder: &impl AsFd, limit: usize) -> io::Result<Vec<CString>> {
+fn entry_names(folder: &impl AsFd, limit: usize) -> io::Result<Vec<CString>> {
     // A new descriptor: the read position in a folder belongs to the open file description.
     let mut entries = Dir::from_fd(open_folder_at(folder, c".")?)?;
     let mut names = Vec::new();
@@ -269,8 +283,8 @@ mod tests {
             deep = open_folder_at(&deep, c"d").unwrap();
         }
         let top = open_folder(folder.path()).unwrap();
-        empty(&top).unwrap();
-        assert!(is_empty(&top).unwrap());
+        empty_folder(&top).unwrap();
+        assert!(is_folder_empty(&top).unwrap());
         assert!(outside.path().join("kept").exists());
     }
 
@@ -282,7 +296,7 @@ mod tests {
         fs::create_dir(&path).unwrap();
         fs::write(path.join("answer"), "").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o0)).unwrap();
-        assert!(!is_empty(&open_program_folder(&path).unwrap()).unwrap());
+        assert!(!is_folder_empty(&open_program_folder(&path).unwrap()).unwrap());
         let link = parent.path().join("link");
         symlink(&path, &link).unwrap();
         open_program_folder(&link).unwrap_err();
@@ -293,7 +307,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), "").unwrap();
         let top = open_folder(folder.path()).unwrap();
-        let error = empty_until(&top, Instant::now()).unwrap_err();
+        let error = empty_folder_until(&top, Instant::now()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -22,7 +22,9 @@ use tokio::task::spawn_blocking;
 
 use algonius_actors::model::program::User;
 
-use super::removal::{empty, is_empty, open_folder, open_folder_at, open_program_folder, reclaim};
+use super::removal::{
+    empty_folder, is_folder_empty, open_folder, open_folder_at, open_program_folder, reclaim,
+};
 use super::scratch_slots::{ScratchSlot, ScratchSlots};
 
 /// Folder of mode 0700. Dropping it removes it with all its contents, which may block on file operations.
@@ -30,7 +32,7 @@ use super::scratch_slots::{ScratchSlot, ScratchSlots};
 pub(in crate::drivers) struct ScratchDir {
     path: PathBuf,
     folder: Arc<OwnedFd>,
-    in_memory: bool,
+    is_in_memory: bool,
     /// User who owns the folder and the files that the service writes into it.
     owner: Option<User>,
     /// Slot of the folder, and the slots to which it returns.
@@ -38,7 +40,7 @@ pub(in crate::drivers) struct ScratchDir {
     /// Parent folder, which is removed with the folder.
     slot_folder: Option<PathBuf>,
     /// True after the folder was left to another owner, or removed.
-    is_over: bool,
+    is_released: bool,
 }
 
 /// Folder for temporary files of a confined program, in the execution's own folder.
@@ -64,14 +66,14 @@ impl ScratchDir {
     ///
     /// # Errors
     /// Fails if the folder exists already or cannot be created.
-    pub(in crate::drivers) fn make(path: PathBuf, owner: Option<User>) -> io::Result<Self> {
-        let make = || DirBuilder::new().mode(0o700).create(&path);
-        match make() {
+    pub(in crate::drivers) fn create(path: PathBuf, owner: Option<User>) -> io::Result<Self> {
+        let create = || DirBuilder::new().mode(0o700).create(&path);
+        match create() {
             // The first execution of all has to create the parents.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let parent = path.parent().unwrap_or(&path);
                 DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-                make()?;
+                create()?;
             }
             created => created?,
         }
@@ -83,11 +85,11 @@ impl ScratchDir {
         Self {
             path,
             folder,
-            in_memory: false,
+            is_in_memory: false,
             owner,
             slot: None,
             slot_folder: None,
-            is_over: false,
+            is_released: false,
         }
     }
 
@@ -97,7 +99,7 @@ impl ScratchDir {
         slots: Arc<ScratchSlots>,
         owner: Option<User>,
     ) -> Self {
-        let mut folder = Self::of(slot.own().to_owned(), slot.descriptor(), owner);
+        let mut folder = Self::of(slot.execution_folder().to_owned(), slot.descriptor(), owner);
         folder.slot = Some((slot, slots));
         folder
     }
@@ -111,62 +113,62 @@ impl ScratchDir {
         self.change_owner(&self.folder)
     }
 
-    fn change_owner(&self, place: &impl AsFd) -> io::Result<()> {
+    fn change_owner(&self, target: &impl AsFd) -> io::Result<()> {
         let Some(User { uid, gid }) = self.owner else { return Ok(()) };
-        Ok(fchown(place, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?)
+        Ok(fchown(target, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?)
     }
 
     /// Takes over the folder that an earlier process instance of the service created, or returns `None` if there is
     /// none. The parent folder, if given, is removed with it.
-    pub(in crate::drivers) fn find(
+    pub(in crate::drivers) fn take_over(
         (path, slot_folder): (PathBuf, Option<PathBuf>),
     ) -> Option<Self> {
         let folder = Arc::new(open_program_folder(&path).ok()?);
-        let mut found = Self::of(path, folder, None);
-        found.slot_folder = slot_folder;
-        Some(found)
+        let mut scratch_dir = Self::of(path, folder, None);
+        scratch_dir.slot_folder = slot_folder;
+        Some(scratch_dir)
     }
 
     /// Sets whether the folder is in memory, where operations do not wait for a disk.
     pub(in crate::drivers) fn in_memory(mut self, in_memory: bool) -> Self {
-        self.in_memory = in_memory;
+        self.is_in_memory = in_memory;
         self
     }
 
     /// Removes the folder, on a blocking thread if that may take long. No process of its execution may be alive any
     /// more.
-    pub(in crate::drivers) async fn clear(mut self) {
+    pub(in crate::drivers) async fn remove(mut self) {
         // In memory these calls return at once. On a disk they could hold up the thread, which serves other executions
         // too.
-        if self.in_memory && self.remove_empty() {
-            self.is_over = true;
+        if self.is_in_memory && self.try_remove_empty() {
+            self.is_released = true;
             self.release();
         } else {
-            _ = spawn_blocking(move || self.remove()).await;
+            _ = spawn_blocking(move || self.remove_blocking()).await;
         }
     }
 
     /// Removes a folder without files, or checks that the folder of a slot is empty. Most programs leave no files.
     /// Returns true if nothing remains to be removed.
-    fn remove_empty(&self) -> bool {
+    fn try_remove_empty(&self) -> bool {
         if self.slot.is_some() && reclaim(&self.folder).is_err() {
             return false;
         }
         // The folder for temporary files is nearly always the only entry; a failure shows in the next check.
         _ = unlinkat(&self.folder, TEMPORARY_FOLDER, UnlinkatFlags::RemoveDir);
         match &self.slot {
-            Some(_) => is_empty(&self.folder).unwrap_or(false),
+            Some(_) => is_folder_empty(&self.folder).unwrap_or(false),
             None => self.slot_folder.is_none() && fs::remove_dir(&self.path).is_ok(),
         }
     }
 
     /// Removes the folder, or empties the folder of a slot for the next execution.
-    fn remove(mut self) {
-        self.is_over = true;
-        if let Err(error) = reclaim(&self.folder).and_then(|()| empty(&self.folder)) {
+    fn remove_blocking(mut self) {
+        self.is_released = true;
+        if let Err(error) = reclaim(&self.folder).and_then(|()| empty_folder(&self.folder)) {
             tracing::error!(%error, "failed to empty folder of an execution, which is not used again");
             // The next start of the service removes the folder.
-            self.slot.take().into_iter().for_each(|(slot, _)| slot.leave());
+            self.slot.take().into_iter().for_each(|(slot, _)| slot.detach());
         }
         self.release();
     }
@@ -186,10 +188,10 @@ impl ScratchDir {
     }
 
     /// Leaves the folder for the next process instance of the service.
-    pub(in crate::drivers) fn leave(mut self) {
-        self.is_over = true;
+    pub(in crate::drivers) fn detach(mut self) {
+        self.is_released = true;
         if let Some((slot, _)) = self.slot.take() {
-            slot.leave();
+            slot.detach();
         }
     }
 
@@ -207,7 +209,7 @@ impl ScratchDir {
     ///
     /// # Errors
     /// Fails if a folder with this name exists already or cannot be created.
-    pub(in crate::drivers) fn make_folder(&self, name: &str) -> io::Result<()> {
+    pub(in crate::drivers) fn create_folder(&self, name: &str) -> io::Result<()> {
         mkdirat(&self.folder, name, Mode::S_IRWXU)?;
         if self.owner.is_none() {
             return Ok(());
@@ -223,18 +225,18 @@ impl ScratchDir {
     /// # Errors
     /// Fails if the file exists or cannot be written.
     pub(in crate::drivers) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let (place, name) = match name.split_once('/') {
-            Some((place, name)) => {
-                let place = CString::new(place).map_err(io::Error::other)?;
-                (Some(open_folder_at(&self.folder, &place)?), name)
+        let (parent, name) = match name.split_once('/') {
+            Some((parent, name)) => {
+                let parent = CString::new(parent).map_err(io::Error::other)?;
+                (Some(open_folder_at(&self.folder, &parent)?), name)
             }
             None => (None, name),
         };
-        let place = place.as_ref().unwrap_or(&self.folder);
+        let parent = parent.as_ref().unwrap_or(&self.folder);
         // `O_EXCL` and `O_NOFOLLOW`: the file is new, so no existing file or link can receive the bytes.
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         let mode = Mode::S_IRUSR | Mode::S_IWUSR;
-        let mut file = File::from(openat(place, name, flags | OFlag::O_NOFOLLOW, mode)?);
+        let mut file = File::from(openat(parent, name, flags | OFlag::O_NOFOLLOW, mode)?);
         file.write_all(bytes)?;
         self.change_owner(&file)
     }
@@ -242,10 +244,10 @@ impl ScratchDir {
 
 impl Drop for ScratchDir {
     fn drop(&mut self) {
-        if self.is_over {
+        if self.is_released {
             return;
         }
-        if let Err(error) = reclaim(&self.folder).and_then(|()| empty(&self.folder)) {
+        if let Err(error) = reclaim(&self.folder).and_then(|()| empty_folder(&self.folder)) {
             tracing::error!(%error, "failed to remove folder of an execution");
         }
         // A process of the execution may still be alive, so its slot is not used again.
@@ -298,12 +300,12 @@ impl ProgramFile {
             return Ok(None);
         }
         let head = read_at_most(&file, limit as u64)?;
-        let read = head.len() as u64;
+        let head_bytes = head.len() as u64;
         // The tail starts after the head, so no byte is recorded twice.
-        let from = metadata.len().saturating_sub(TAIL_BYTES).max(read);
-        file.seek(SeekFrom::Start(from))?;
+        let tail_start = metadata.len().saturating_sub(TAIL_BYTES).max(head_bytes);
+        file.seek(SeekFrom::Start(tail_start))?;
         let tail = read_at_most(&file, TAIL_BYTES)?;
-        Ok(Some(FileContents { head, skipped: from - read, tail }))
+        Ok(Some(FileContents { head, skipped: tail_start - head_bytes, tail }))
     }
 }
 
@@ -345,21 +347,21 @@ pub(in crate::drivers) fn open_regular(
 /// component is opened, so that no other folder can take its place in between.
 fn open_as(user: User, path: &Path) -> io::Result<File> {
     let folder_flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let mut place = File::from(open("/", folder_flags, Mode::empty())?);
+    let mut current = File::from(open("/", folder_flags, Mode::empty())?);
     let mut names = path.iter().skip(1).peekable(); // The first component is the root.
     while let Some(name) = names.next() {
         let flags = if names.peek().is_some() { folder_flags } else { read_flags() };
-        place = check_permission(user, place)?;
-        place = File::from(openat(&place, name, flags, Mode::empty())?);
+        current = check_permission(user, current)?;
+        current = File::from(openat(&current, name, flags, Mode::empty())?);
     }
-    check_permission(user, place)
+    check_permission(user, current)
 }
 
-fn check_permission(user: User, place: File) -> io::Result<File> {
-    let metadata = place.metadata()?;
+fn check_permission(user: User, entry: File) -> io::Result<File> {
+    let metadata = entry.metadata()?;
     // The caller refuses a pipe or a device as such.
     let is_permitted = may_read(user, &metadata) || !(metadata.is_dir() || metadata.is_file());
-    if is_permitted { Ok(place) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    if is_permitted { Ok(entry) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
 fn read_at_most(file: &File, limit: u64) -> io::Result<Vec<u8>> {

@@ -22,7 +22,7 @@ use algonius_warden::confinement::bubblewrap::ViewError;
 use algonius_warden::confinement::landlock::{Domain, version};
 use tokio::time::Instant;
 
-use super::removal::{empty_until, open_folder, open_program_folder};
+use super::removal::{empty_folder_until, open_folder, open_program_folder};
 
 /// Name of the directory of the slots, in the service's runtime folder.
 const SLOTS_FOLDER: &str = "scratch";
@@ -45,12 +45,12 @@ pub(in crate::drivers) struct ScratchSlots {
         reason = "held to push or take one entry, and never awaited in"
     )]
     idle: std::sync::Mutex<Vec<ScratchSlot>>,
-    next: AtomicU64,
+    next_number: AtomicU64,
     /// First number of this process of the service; lower ones are of earlier processes.
-    first: u64,
+    first_number: u64,
     /// Rulesets that restrict no file.
-    with_network: OnceLock<Arc<OwnedFd>>,
-    without_network: OnceLock<Arc<OwnedFd>>,
+    ruleset_with_tcp: OnceLock<Arc<OwnedFd>>,
+    ruleset_without_tcp: OnceLock<Arc<OwnedFd>>,
 }
 
 /// Folder that one execution may use at a time. Dropping it removes the folder, if it is empty.
@@ -58,7 +58,7 @@ pub(in crate::drivers) struct ScratchSlots {
 pub(in crate::drivers) struct ScratchSlot {
     number: u64,
     /// Folder that programs may change.
-    own: PathBuf,
+    execution_folder: PathBuf,
     folder: Arc<OwnedFd>,
     domain: Domain,
     user: Option<User>,
@@ -70,14 +70,14 @@ impl ScratchSlots {
     pub(in crate::drivers) fn new(runtime_dir: &Path) -> Self {
         let folder = runtime_dir.join(SLOTS_FOLDER);
         // Programs of an earlier process instance may still use their slots, so no number is used again.
-        let first = numbers(&folder).max().map_or(0, |last| last.saturating_add(1));
+        let first_number = slot_numbers(&folder).max().map_or(0, |last| last.saturating_add(1));
         Self {
             folder,
             idle: Vec::new().into(),
-            next: AtomicU64::new(first),
-            first,
-            with_network: OnceLock::new(),
-            without_network: OnceLock::new(),
+            next_number: AtomicU64::new(first_number),
+            first_number,
+            ruleset_with_tcp: OnceLock::new(),
+            ruleset_without_tcp: OnceLock::new(),
         }
     }
 
@@ -89,39 +89,41 @@ impl ScratchSlots {
     ) -> Option<ScratchSlot> {
         // A panic leaves the list whole, because each change is one insertion or one removal.
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = idle.iter().position(|slot| slot.user == user && slot.domain == *domain)?;
-        Some(idle.swap_remove(found))
+        let index = idle.iter().position(|slot| slot.user == user && slot.domain == *domain)?;
+        Some(idle.swap_remove(index))
     }
 
     /// Creates a slot. Opens all paths of the domain, so it may block.
     ///
     /// # Errors
     /// Fails if the folder or the ruleset cannot be created.
-    pub(in crate::drivers) fn make(
+    pub(in crate::drivers) fn create(
         &self,
         domain: Domain,
         user: Option<User>,
     ) -> Result<ScratchSlot, ViewError> {
-        let (number, own) = self.make_folder(user)?;
+        let (number, execution_folder) = self.create_folders(user)?;
         // The slot keeps the domain without its folder, because `take` compares the domains of different slots.
-        let mut with_folder = domain.clone();
-        if let Some(files) = &mut with_folder.files {
-            files.own.push(own.clone());
+        let mut domain_with_folder = domain.clone();
+        if let Some(files) = &mut domain_with_folder.files {
+            files.private_folders.push(execution_folder.clone());
         }
-        let opened = with_folder.ruleset().and_then(|ruleset| Ok((ruleset, open_folder(&own)?)));
+        let opened = domain_with_folder
+            .ruleset()
+            .and_then(|ruleset| Ok((ruleset, open_folder(&execution_folder)?)));
         match opened {
             Ok((ruleset, folder)) => {
                 let (folder, ruleset) = (Arc::new(folder), Arc::new(ruleset));
-                Ok(ScratchSlot { number, own, folder, domain, user, ruleset })
+                Ok(ScratchSlot { number, execution_folder, folder, domain, user, ruleset })
             }
             Err(error) => {
-                remove(&own);
+                remove(&execution_folder);
                 Err(error)
             }
         }
     }
 
-    fn make_folder(&self, user: Option<User>) -> io::Result<(u64, PathBuf)> {
+    fn create_folders(&self, user: Option<User>) -> io::Result<(u64, PathBuf)> {
         // The user of the agent has to pass through these folders, and need not list them.
         let mode = if user.is_some() { 0o711 } else { 0o700 };
         match DirBuilder::new().recursive(true).mode(mode).create(&self.folder) {
@@ -129,23 +131,23 @@ impl ScratchSlots {
             _ => {}
         }
         // The folder may be there from an agent without a user, and the umask may have removed rights.
-        let opened = |path: &Path| match user {
+        let set_mode = |path: &Path| match user {
             Some(_) => fs::set_permissions(path, fs::Permissions::from_mode(mode)),
             None => Ok(()),
         };
-        opened(&self.folder)?;
+        set_mode(&self.folder)?;
         for _ in 0..MAX_NAME_TRIES {
             // Relaxed, because only the uniqueness of the number matters.
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let number = self.next_number.fetch_add(1, Ordering::Relaxed);
             let path = self.folder.join(number.to_string());
             match DirBuilder::new().mode(mode).create(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
                 Ok(()) => {
-                    opened(&path)?;
-                    let own = path.join(EXECUTION_FOLDER);
-                    DirBuilder::new().mode(0o700).create(&own)?;
-                    return Ok((number, own));
+                    set_mode(&path)?;
+                    let execution_folder = path.join(EXECUTION_FOLDER);
+                    DirBuilder::new().mode(0o700).create(&execution_folder)?;
+                    return Ok((number, execution_folder));
                 }
             }
         }
@@ -159,14 +161,14 @@ impl ScratchSlots {
         let is_outdated = |other: &ScratchSlot| other.is_of_older_list(&slot);
         let (outdated, current) = idle.drain(..).partition::<Vec<_>, _>(is_outdated);
         *idle = current;
-        let over = if idle.len() < MAX_IDLE_SLOTS {
+        let surplus = if idle.len() < MAX_IDLE_SLOTS {
             idle.push(slot);
             None
         } else {
             Some(slot)
         };
         drop(idle); // Folders are removed without the lock.
-        drop((outdated, over));
+        drop((outdated, surplus));
     }
 
     /// Returns a ruleset that restricts no file, and separates its processes from others; `None` if the kernel has no
@@ -174,19 +176,19 @@ impl ScratchSlots {
     ///
     /// # Errors
     /// Fails if the kernel does not create it.
-    pub(in crate::drivers) fn unrestricted(
+    pub(in crate::drivers) fn unrestricted_ruleset(
         &self,
-        network: bool,
+        allows_tcp: bool,
     ) -> Result<Option<Arc<OwnedFd>>, ViewError> {
         if version().is_none() {
             return Ok(None);
         }
-        let cell = if network { &self.with_network } else { &self.without_network };
+        let cell = if allows_tcp { &self.ruleset_with_tcp } else { &self.ruleset_without_tcp };
         if let Some(ruleset) = cell.get() {
             return Ok(Some(Arc::clone(ruleset)));
         }
         // Two threads may build it at once, and the first one is kept: `OnceLock::get_or_try_init` is not stable.
-        let ruleset = Arc::new(Domain { files: None, network }.ruleset()?);
+        let ruleset = Arc::new(Domain { files: None, allows_tcp }.ruleset()?);
         Ok(Some(Arc::clone(cell.get_or_init(|| ruleset))))
     }
 }
@@ -198,8 +200,8 @@ impl ScratchSlot {
     }
 
     /// Returns the path of the folder that programs may change.
-    pub(in crate::drivers) fn own(&self) -> &Path {
-        &self.own
+    pub(in crate::drivers) fn execution_folder(&self) -> &Path {
+        &self.execution_folder
     }
 
     /// Returns the descriptor of that folder.
@@ -213,9 +215,9 @@ impl ScratchSlot {
     }
 
     /// Leaves the folder and its content for the next process of the service.
-    pub(in crate::drivers) fn leave(mut self) {
+    pub(in crate::drivers) fn detach(mut self) {
         // An empty path is the sign for `drop` to remove nothing.
-        self.own.clear();
+        self.execution_folder.clear();
     }
 
     fn is_of_older_list(&self, other: &Self) -> bool {
@@ -227,22 +229,22 @@ impl ScratchSlot {
 
 impl Drop for ScratchSlot {
     fn drop(&mut self) {
-        if !self.own.as_os_str().is_empty() {
+        if !self.execution_folder.as_os_str().is_empty() {
             // The folder is not empty if a file of its execution could not be removed, which was logged.
-            remove(&self.own);
+            remove(&self.execution_folder);
         }
     }
 }
 
 /// Removes the empty folder of a slot, and its parent.
-fn remove(own: &Path) {
-    own.ancestors().take(2).for_each(|folder| _ = fs::remove_dir(folder));
+fn remove(execution_folder: &Path) {
+    execution_folder.ancestors().take(2).for_each(|folder| _ = fs::remove_dir(folder));
 }
 
 /// Returns the folder of an attempt that an earlier process of the service has started, and the parent folder that
 /// belongs to it. The slot is the one that the service had recorded: files in folders that agents can write have no
 /// influence.
-pub(in crate::drivers) fn find(
+pub(in crate::drivers) fn attempt_folder(
     runtime_dir: &Path,
     slot: Option<u64>,
     name: &str,
@@ -265,24 +267,26 @@ impl ScratchSlots {
         held: &HashSet<u64>,
     ) -> usize {
         // Slots of this process may be in use already.
-        let is_over = |number: &u64| *number < self.first && !held.contains(number);
-        let over = numbers(&self.folder).filter(is_over).map(|number| number.to_string());
-        let over = over.map(|number| self.folder.join(number));
-        let slots = over.filter(|slot| {
+        let is_stale = |number: &u64| *number < self.first_number && !held.contains(number);
+        let stale_slots =
+            slot_numbers(&self.folder).filter(is_stale).map(|number| number.to_string());
+        let stale_slots = stale_slots.map(|number| self.folder.join(number));
+        let slots = stale_slots.filter(|slot| {
             let had_files =
                 has_files(&slot.join(EXECUTION_FOLDER)) || !slot.join(EXECUTION_FOLDER).exists();
             remove_all(slot, deadline) && had_files
         });
         // The runtime folder also contains sockets, keys and the slots.
         let entries = fs::read_dir(runtime_dir).into_iter().flatten().flatten();
-        let is_over = |name: &str| is_attempt(name) && !is_continued(name);
-        let over = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_over));
-        slots.count() + over.filter(|entry| remove_all(&entry.path(), deadline)).count()
+        let is_stale = |name: &str| is_attempt_folder(name) && !is_continued(name);
+        let stale_folders =
+            entries.filter(|entry| entry.file_name().to_str().is_some_and(is_stale));
+        slots.count() + stale_folders.filter(|entry| remove_all(&entry.path(), deadline)).count()
     }
 }
 
 /// Returns the numbers of the slots in a folder.
-fn numbers(folder: &Path) -> impl Iterator<Item = u64> {
+fn slot_numbers(folder: &Path) -> impl Iterator<Item = u64> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
@@ -292,16 +296,16 @@ fn has_files(folder: &Path) -> bool {
 }
 
 fn remove_all(path: &Path, deadline: Instant) -> bool {
-    let removed = open_program_folder(path).and_then(|folder| empty_until(&folder, deadline));
-    let removed = removed.and_then(|()| fs::remove_dir(path));
-    if let Err(error) = &removed {
+    let result = open_program_folder(path).and_then(|folder| empty_folder_until(&folder, deadline));
+    let result = result.and_then(|()| fs::remove_dir(path));
+    if let Err(error) = &result {
         tracing::warn!(%error, "failed to remove the folder of an ended execution");
     }
-    removed.is_ok()
+    result.is_ok()
 }
 
 /// Returns true if a name is that of an attempt's folder: an execution's id, a turn and an attempt.
-fn is_attempt(name: &str) -> bool {
+fn is_attempt_folder(name: &str) -> bool {
     let parts: Vec<_> = name.rsplitn(3, '-').collect();
     matches!(parts.as_slice(), [attempt, turn, id]
         if attempt.parse::<u32>().is_ok() && turn.parse::<u32>().is_ok() && id.len() == 36)
@@ -339,8 +343,14 @@ mod tests {
         left.sort();
         assert_eq!(left, [continued.as_str(), "other", "scratch", "w-socket"]);
         let slot = folder.path().join("scratch/5");
-        assert_eq!(find(folder.path(), Some(5), &continued), (slot.join("own"), Some(slot)));
-        assert_eq!(find(folder.path(), None, &continued), (folder.path().join(&continued), None));
+        assert_eq!(
+            attempt_folder(folder.path(), Some(5), &continued),
+            (slot.join("own"), Some(slot))
+        );
+        assert_eq!(
+            attempt_folder(folder.path(), None, &continued),
+            (folder.path().join(&continued), None)
+        );
         assert!(!folder.path().join("scratch/4").exists());
         assert!(!folder.path().join("scratch/6").exists());
     }
@@ -350,12 +360,12 @@ mod tests {
         let Some(_) = version() else { return };
         let folder = tempfile::tempdir().unwrap();
         let slots = ScratchSlots::new(folder.path());
-        let domain = |network| Domain { files: None, network };
-        let slot = slots.make(domain(true), None).unwrap();
-        let path = slot.own().to_owned();
+        let domain = |allows_tcp| Domain { files: None, allows_tcp };
+        let slot = slots.create(domain(true), None).unwrap();
+        let path = slot.execution_folder().to_owned();
         slots.release(slot);
         assert!(slots.take(&domain(false), None).is_none());
-        assert_eq!(slots.take(&domain(true), None).unwrap().own(), path);
+        assert_eq!(slots.take(&domain(true), None).unwrap().execution_folder(), path);
         assert!(!path.exists(), "a slot that was dropped leaves its folder");
     }
 }

@@ -11,9 +11,9 @@ pub(in crate::drivers) fn label(report: &Reporter, text: &str) -> String {
     let redacted = report.redact(text);
     let single_line: String =
         redacted.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let mut cut: String = single_line.trim().chars().take(MAX_LABEL_CHARS).collect();
-    if cut.len() < single_line.trim().len() {
-        cut.push('…');
+    let mut shortened: String = single_line.trim().chars().take(MAX_LABEL_CHARS).collect();
+    if shortened.len() < single_line.trim().len() {
+        shortened.push('…');
     }
-    cut
+    shortened
 }

@@ -3,7 +3,7 @@
 //! Many programs retry such a request by themselves. The count bounds the retries within an attempt, and the supervisor
 //! adds them up before it starts another attempt.
 
-use algonius_actors::model::agent::success_criteria::OwnRetries;
+use algonius_actors::model::agent::success_criteria::OwnRetryRules;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use regex::Regex;
@@ -16,45 +16,45 @@ const MAX_MATCHED_BYTES: usize = 4096;
 pub(in crate::drivers) struct RetryCounter {
     regex: Regex,
     line: Vec<u8>,
-    failed: watch::Sender<u32>,
+    failed_requests: watch::Sender<u32>,
 }
 
 impl RetryCounter {
     /// Returns a counter, or `None` if the contract has no pattern.
     pub(in crate::drivers) fn of(
-        contract: &OwnRetries,
-        failed: &watch::Sender<u32>,
+        contract: &OwnRetryRules,
+        failed_requests: &watch::Sender<u32>,
     ) -> Option<Self> {
         let regex = contract.regex.clone()?;
-        Some(Self { regex, line: Vec::new(), failed: failed.clone() })
+        Some(Self { regex, line: Vec::new(), failed_requests: failed_requests.clone() })
     }
 
     /// Takes the next bytes of the stream.
-    pub(in crate::drivers) fn take(&mut self, bytes: &[u8]) {
-        let mut found = 0;
+    pub(in crate::drivers) fn read(&mut self, bytes: &[u8]) {
+        let mut matches = 0;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             // A line without an end must not take unbounded memory.
             let free_bytes = MAX_MATCHED_BYTES.saturating_sub(self.line.len());
             self.line.extend_from_slice(piece.get(..free_bytes).unwrap_or(piece));
             if piece.ends_with(b"\n") {
-                found += u32::from(self.regex.is_match(&String::from_utf8_lossy(&self.line)));
+                matches += u32::from(self.regex.is_match(&String::from_utf8_lossy(&self.line)));
                 self.line.clear();
             }
         }
         // Each change of the count wakes those who wait for it.
-        if found > 0 {
-            self.failed.send_modify(|failed| *failed = failed.saturating_add(found));
+        if matches > 0 {
+            self.failed_requests.send_modify(|failed| *failed = failed.saturating_add(matches));
         }
     }
 }
 
 /// Returns once the program has reported as many failed requests as the contract allows.
 pub(in crate::drivers) async fn wait_until_exhausted(
-    contract: &OwnRetries,
-    mut failed: watch::Receiver<u32>,
+    contract: &OwnRetryRules,
+    mut failed_requests: watch::Receiver<u32>,
 ) {
     if let Some(max) = contract.max
-        && failed.wait_for(|failed| *failed >= max).await.is_ok()
+        && failed_requests.wait_for(|failed_requests| *failed_requests >= max).await.is_ok()
     {
         return;
     }
@@ -76,24 +76,24 @@ mod tests {
     #[test]
     fn retries_are_counted_for_any_chunks() {
         let contract =
-            OwnRetries { regex: Some(Regex::new(r"Retrying in \d").unwrap()), max: Some(3) };
+            OwnRetryRules { regex: Some(Regex::new(r"Retrying in \d").unwrap()), max: Some(3) };
         let text = "one\nRetrying in 2 s\nmore: Retrying in 4 s\n\nRetrying in";
         for size in [1, 3, 7, 100] {
             let failed = watch::Sender::new(0);
             let mut counter = RetryCounter::of(&contract, &failed).unwrap();
-            text.as_bytes().chunks(size).for_each(|bytes| counter.take(bytes));
+            text.as_bytes().chunks(size).for_each(|bytes| counter.read(bytes));
             assert_eq!(*failed.borrow(), 2, "pieces of {size}");
-            counter.take(b" 8 s\n");
+            counter.read(b" 8 s\n");
             assert_eq!(*failed.borrow(), 3);
         }
     }
 
     #[test]
     fn a_line_without_an_end_uses_bounded_memory() {
-        let contract = OwnRetries { regex: Some(Regex::new("x$").unwrap()), max: None };
+        let contract = OwnRetryRules { regex: Some(Regex::new("x$").unwrap()), max: None };
         let failed = watch::Sender::new(0);
         let mut counter = RetryCounter::of(&contract, &failed).unwrap();
-        (0..100).for_each(|_| counter.take(&[b'x'; 1000]));
+        (0..100).for_each(|_| counter.read(&[b'x'; 1000]));
         assert_eq!(counter.line.len(), MAX_MATCHED_BYTES);
     }
 }

@@ -15,9 +15,9 @@ use super::model_retries::RetryCounter;
 #[derive(Default)]
 struct OutputWatch {
     /// End of the line that one of the outputs has started last.
-    line: Vec<u8>,
+    last_line: Vec<u8>,
     /// Number of outputs with bytes that are not recorded yet: they are not silent.
-    busy: usize,
+    busy_outputs: usize,
 }
 
 /// Detector of prompts.
@@ -29,7 +29,7 @@ pub(in crate::drivers) struct PromptDetector {
 /// Observer of one output.
 #[derive(Default)]
 pub(in crate::drivers) struct PromptWatcher {
-    line: Vec<u8>,
+    last_line: Vec<u8>,
     is_busy: bool,
     watch_state: watch::Sender<OutputWatch>,
     retries: Option<RetryCounter>,
@@ -48,7 +48,7 @@ impl PromptDetector {
     ) -> PromptWatcher {
         let retries = RetryCounter::of(&self.program.failures.own_retries, failed_requests);
         PromptWatcher {
-            line: Vec::new(),
+            last_line: Vec::new(),
             is_busy: false,
             watch_state: self.watch_state.clone(),
             retries,
@@ -62,8 +62,9 @@ impl PromptDetector {
         loop {
             // While bytes wait for the ledger, the program is not silent, however long the ledger takes.
             let is_prompting = {
-                let now = changes.borrow_and_update();
-                now.busy == 0 && is_prompt(contract, &String::from_utf8_lossy(&now.line))
+                let state = changes.borrow_and_update();
+                state.busy_outputs == 0
+                    && is_prompt(contract, &String::from_utf8_lossy(&state.last_line))
             };
             let changed = changes.changed();
             if !is_prompting {
@@ -80,31 +81,31 @@ impl PromptWatcher {
     /// for more.
     pub(in crate::drivers) fn receive(&mut self, bytes: &[u8]) {
         if let Some(retries) = &mut self.retries {
-            retries.take(bytes);
+            retries.read(bytes);
         }
         let newline = bytes.iter().rposition(|byte| *byte == b'\n');
         if bytes.is_empty() {
-            self.line.clear();
+            self.last_line.clear();
         } else if let Some(newline) = newline {
-            self.line.clear();
-            self.line.extend_from_slice(bytes.get(newline + 1..).unwrap_or_default());
+            self.last_line.clear();
+            self.last_line.extend_from_slice(bytes.get(newline + 1..).unwrap_or_default());
         } else {
-            self.line.extend_from_slice(bytes);
+            self.last_line.extend_from_slice(bytes);
         }
         // A program may write a line without an end, and only its last bytes can be a prompt.
-        let excess = self.line.len().saturating_sub(MAX_INSPECTED_LINE_BYTES);
-        self.line.drain(..excess);
+        let excess = self.last_line.len().saturating_sub(MAX_INSPECTED_LINE_BYTES);
+        self.last_line.drain(..excess);
         let becomes_busy = !std::mem::replace(&mut self.is_busy, true);
         self.watch_state.send_modify(|watch_state| {
-            watch_state.line.clone_from(&self.line);
-            watch_state.busy += usize::from(becomes_busy);
+            watch_state.last_line.clone_from(&self.last_line);
+            watch_state.busy_outputs += usize::from(becomes_busy);
         });
     }
 
     /// Marks the output as waiting: all its bytes are recorded.
-    pub(in crate::drivers) fn wait(&mut self) {
+    pub(in crate::drivers) fn mark_waiting(&mut self) {
         if std::mem::take(&mut self.is_busy) {
-            self.watch_state.send_modify(|watch_state| watch_state.busy -= 1);
+            self.watch_state.send_modify(|watch_state| watch_state.busy_outputs -= 1);
         }
     }
 }
@@ -112,6 +113,6 @@ impl PromptWatcher {
 impl Drop for PromptWatcher {
     fn drop(&mut self) {
         // An observer that is dropped between a read and its recording would leave the output busy for ever.
-        self.wait();
+        self.mark_waiting();
     }
 }

@@ -60,7 +60,7 @@ impl RawWriter {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn take(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
+    pub(in crate::drivers) async fn write(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
         self.raw.push(bytes);
         self.writer.write(bytes).await
     }
@@ -74,7 +74,7 @@ impl RawWriter {
         bytes: &[u8],
     ) -> Result<Option<StoredPart>, LedgerError> {
         self.raw.push(bytes);
-        self.writer.show(bytes).await
+        self.writer.write_and_flush(bytes).await
     }
 
     /// Releases the text that may be shown now, although more of it will follow. Returns the new text.
@@ -97,7 +97,7 @@ impl RawWriter {
     /// Fails if the ledger did not commit.
     pub(in crate::drivers) async fn split(&mut self) -> Result<StoredPart, LedgerError> {
         self.raw.clear();
-        self.writer.split().await
+        self.writer.start_next_text().await
     }
 
     /// Closes the channel.
@@ -115,19 +115,25 @@ pub(in crate::drivers) struct OutputSource {
     cut: watch::Receiver<bool>,
     watcher: PromptWatcher,
     piece: Vec<u8>,
-    left: usize,
+    remaining_after_cut: usize,
 }
 
 impl OutputSource {
-    /// Reads `pipe` until `cut` turns true; `watcher` observes the bytes. An earlier process instance may have left `held`
-    /// bytes in addition to those in the pipe.
+    /// Reads `pipe` until `cut` turns true; `watcher` observes the bytes. An earlier process instance may have left
+    /// `unread_bytes` bytes in addition to those in the pipe.
     pub(in crate::drivers) fn new(
         pipe: OutputPipe,
         cut: watch::Receiver<bool>,
         watcher: PromptWatcher,
-        held: usize,
+        unread_bytes: usize,
     ) -> Self {
-        Self { pipe, cut, watcher, piece: vec![0; READ_BYTES], left: MAX_BYTES_AFTER_CUT + held }
+        Self {
+            pipe,
+            cut,
+            watcher,
+            piece: vec![0; READ_BYTES],
+            remaining_after_cut: MAX_BYTES_AFTER_CUT + unread_bytes,
+        }
     }
 
     /// Returns the pipe for the next reader.
@@ -138,9 +144,10 @@ impl OutputSource {
     /// Returns the next bytes; none at the end.
     pub(in crate::drivers) async fn next(&mut self) -> &[u8] {
         // After the cut a process outside of the attempt may still hold the pipe and write without end.
-        let read_limit = if *self.cut.borrow() { self.left.min(READ_BYTES) } else { READ_BYTES };
+        let read_limit =
+            if *self.cut.borrow() { self.remaining_after_cut.min(READ_BYTES) } else { READ_BYTES };
         let target = self.piece.get_mut(..read_limit).unwrap_or_default();
-        self.watcher.wait();
+        self.watcher.mark_waiting();
         // The pipe is polled first, so that its contents are read before the cut takes effect.
         let read = tokio::select! {
             biased;
@@ -149,7 +156,7 @@ impl OutputSource {
             _ = self.cut.wait_for(|cut| *cut) => 0,
         };
         if *self.cut.borrow() {
-            self.left = self.left.saturating_sub(read);
+            self.remaining_after_cut = self.remaining_after_cut.saturating_sub(read);
         }
         let bytes = self.piece.get(..read).unwrap_or_default();
         self.watcher.receive(bytes);
@@ -163,10 +170,10 @@ impl OutputSource {
     ) -> Option<&[u8]> {
         tokio::select! {
             biased;
-            // Bytes come first. So `due` never returns for a program that writes without a pause, and `must_release` is
-            // checked after each read.
+            // Bytes come first. So `wait_until_due` never returns for a program that writes without a pause, and
+            // `must_release` is checked after each read.
             bytes = self.next() => Some(bytes),
-            () = release_timer.due() => None,
+            () = release_timer.wait_until_due() => None,
         }
     }
 }
@@ -185,14 +192,14 @@ pub(in crate::drivers) async fn pump(
         match bytes {
             Some([]) => return raw_writer.close().await,
             Some(bytes) => {
-                raw_writer.take(bytes).await?;
-                release_timer.read();
+                raw_writer.write(bytes).await?;
+                release_timer.mark_read();
             }
             None => {}
         }
         if release_timer.must_release(bytes) {
             raw_writer.release().await?;
-            release_timer.released();
+            release_timer.mark_released();
         }
     }
 }
@@ -208,9 +215,9 @@ mod tests {
     use super::{MAX_BYTES_AFTER_CUT, OutputPipe, OutputSource, PromptWatcher};
 
     /// Returns the number of bytes that are read after the cut from a pipe that stays open.
-    async fn bytes_after_cut(pipe: OutputPipe, held: usize) -> usize {
+    async fn bytes_after_cut(pipe: OutputPipe, unread_bytes: usize) -> usize {
         let (_cut, is_cut) = watch::channel(true);
-        let mut source = OutputSource::new(pipe, is_cut, PromptWatcher::default(), held);
+        let mut source = OutputSource::new(pipe, is_cut, PromptWatcher::default(), unread_bytes);
         let mut count = 0;
         loop {
             let read = timeout(Duration::from_secs(20), source.next()).await.unwrap().len();
@@ -235,7 +242,10 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_unread_by_an_earlier_process_are_read_after_the_cut() {
-        let held = 3 * MAX_BYTES_AFTER_CUT;
-        assert_eq!(bytes_after_cut(Box::pin(repeat(1)), held).await, held + MAX_BYTES_AFTER_CUT);
+        let unread_bytes = 3 * MAX_BYTES_AFTER_CUT;
+        assert_eq!(
+            bytes_after_cut(Box::pin(repeat(1)), unread_bytes).await,
+            unread_bytes + MAX_BYTES_AFTER_CUT
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::{io, mem};
 
 use algonius_actors::decide::output::truncation::{
-    HeadAndTail, HeadAndTailBuffer, join_head_and_tail,
+    HeadAndTailBuffer, HeadAndTailLimits, join_head_and_tail,
 };
 use algonius_warden::{MemoryAccount, OutputRecording};
 
@@ -17,7 +17,7 @@ pub(in crate::drivers) struct TextStorage {
     /// Account that is charged for memory files.
     pub(in crate::drivers) account: MemoryAccount,
     /// Memory file that already has the same text from its first byte, at least as much of it as may be kept.
-    pub(in crate::drivers) recorded: Option<OutputRecording>,
+    pub(in crate::drivers) recording: Option<OutputRecording>,
 }
 
 /// Stores the ends of a text while it arrives.
@@ -77,18 +77,25 @@ impl RawTextWriter {
 
     /// Moves the text into a memory file. If none can be created, the text stays in the heap.
     fn move_to_file(&mut self) {
-        let ends = HeadAndTail::of(self.limit);
+        let limits = HeadAndTailLimits::of(self.limit);
         let file = OutputRecording::new(&self.storage.account);
-        let (TextState::Short(buffer), Ok(own)) = (&mut self.state, file) else { return };
+        let (TextState::Short(buffer), Ok(own_file)) = (&mut self.state, file) else { return };
         let buffer = mem::replace(buffer, HeadAndTailBuffer::new(self.limit));
-        let (head, lost, tail) = buffer.parts();
+        let (head, lost_bytes, tail) = buffer.parts();
         // The recording of the pipe has the same bytes, so a second copy would double the memory for output.
-        let head_file = self.storage.recorded.clone();
-        let mut long =
-            LongText { ends, head_file, own, head: 0, missing: 0, ring: 0, is_lost: false };
+        let head_file = self.storage.recording.clone();
+        let mut long = LongText {
+            limits,
+            head_file,
+            own_file,
+            head: 0,
+            missing_bytes: 0,
+            ring_bytes: 0,
+            is_error_logged: false,
+        };
         long.push(&head);
-        if lost > 0 {
-            long.skip(lost);
+        if lost_bytes > 0 {
+            long.skip(lost_bytes);
         }
         long.push(&tail);
         self.state = TextState::Long(long);
@@ -99,23 +106,23 @@ impl RawTextWriter {
 /// ring of the last bytes.
 #[derive(Debug)]
 struct LongText {
-    ends: HeadAndTail,
+    limits: HeadAndTailLimits,
     head_file: Option<OutputRecording>,
-    own: OutputRecording,
+    own_file: OutputRecording,
     /// Bytes of the head.
     head: u64,
     /// Bytes before those of the ring that are lost.
-    missing: u64,
+    missing_bytes: u64,
     /// Bytes that went through the ring.
-    ring: u64,
+    ring_bytes: u64,
     /// True if an error of the memory file was logged.
-    is_lost: bool,
+    is_error_logged: bool,
 }
 
 impl LongText {
     fn push(&mut self, bytes: &[u8]) {
         if let Err(error) = self.store(bytes)
-            && !mem::replace(&mut self.is_lost, true)
+            && !mem::replace(&mut self.is_error_logged, true)
         {
             // The ledger has the text. The lost bytes are missing only from the raw text that decides the outcome.
             tracing::error!(%error, "failed to store raw output of agent in memory");
@@ -123,24 +130,25 @@ impl LongText {
     }
 
     fn store(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let head_length = (self.ends.head as u64).saturating_sub(self.head);
+        let head_length = (self.limits.head as u64).saturating_sub(self.head);
         let head_length = usize::try_from(head_length).unwrap_or(usize::MAX).min(bytes.len());
         let (head, rest) = bytes.split_at(head_length);
         if self.head_file.is_none() && !head.is_empty() {
-            self.own.write_at(head, self.head)?;
+            self.own_file.write_at(head, self.head)?;
         }
         self.head += head.len() as u64;
-        let size = self.ends.tail as u64;
+        let size = self.limits.tail as u64;
         // Bytes that the next ones would overwrite in the ring are only counted.
-        let (passed, mut rest) = rest.split_at(rest.len().saturating_sub(self.ends.tail));
-        self.ring += passed.len() as u64;
+        let (passed, mut rest) = rest.split_at(rest.len().saturating_sub(self.limits.tail));
+        self.ring_bytes += passed.len() as u64;
         while !rest.is_empty() {
-            let at = self.ring % size;
-            let free_bytes = usize::try_from(size - at).unwrap_or(usize::MAX).min(rest.len());
-            let (first, more) = rest.split_at(free_bytes);
-            self.own.write_at(first, self.ends.head as u64 + at)?;
-            self.ring += first.len() as u64;
-            rest = more;
+            let ring_offset = self.ring_bytes % size;
+            let free_bytes =
+                usize::try_from(size - ring_offset).unwrap_or(usize::MAX).min(rest.len());
+            let (chunk, remaining) = rest.split_at(free_bytes);
+            self.own_file.write_at(chunk, self.limits.head as u64 + ring_offset)?;
+            self.ring_bytes += chunk.len() as u64;
+            rest = remaining;
         }
         Ok(())
     }
@@ -148,21 +156,21 @@ impl LongText {
     fn skip(&mut self, count: u64) {
         if count > 0 {
             // Bytes before a gap are no part of the tail any more.
-            self.missing += count + mem::take(&mut self.ring);
+            self.missing_bytes += count + mem::take(&mut self.ring_bytes);
         }
     }
 
     fn read(&self) -> io::Result<String> {
         let length = usize::try_from(self.head).map_err(io::Error::other)?;
-        let head = self.head_file.as_ref().unwrap_or(&self.own).read_at(0, length)?;
-        let (base, size) = (self.ends.head as u64, self.ends.tail as u64);
-        let stored_length = self.ring.min(size);
+        let head = self.head_file.as_ref().unwrap_or(&self.own_file).read_at(0, length)?;
+        let (base, size) = (self.limits.head as u64, self.limits.tail as u64);
+        let stored_length = self.ring_bytes.min(size);
         // The oldest byte of a full ring is at the position of the next byte.
-        let start = if stored_length == size && size > 0 { self.ring % size } else { 0 };
+        let start = if stored_length == size && size > 0 { self.ring_bytes % size } else { 0 };
         let count = |bytes| usize::try_from(bytes).map_err(io::Error::other);
-        let mut tail = self.own.read_at(base + start, count(stored_length - start)?)?;
-        tail.extend(self.own.read_at(base, count(start)?)?);
-        Ok(join_head_and_tail(head, self.missing + self.ring - stored_length, &tail))
+        let mut tail = self.own_file.read_at(base + start, count(stored_length - start)?)?;
+        tail.extend(self.own_file.read_at(base, count(start)?)?);
+        Ok(join_head_and_tail(head, self.missing_bytes + self.ring_bytes - stored_length, &tail))
     }
 }
 
@@ -200,7 +208,7 @@ mod tests {
     use super::{MAX_HEAP_TEXT_BYTES, RawTextWriter, TextStorage};
 
     fn storage(memory: &OutputMemory) -> TextStorage {
-        TextStorage { account: memory.account(), recorded: None }
+        TextStorage { account: memory.account(), recording: None }
     }
 
     proptest! {
@@ -211,13 +219,13 @@ mod tests {
             pieces in proptest::collection::vec((1_usize..90_000, any::<u8>(), 0_u64..9), 1..9),
             is_recorded in any::<bool>(),
         ) {
-            let memory = OutputMemory::of(1 << 30);
+            let memory = OutputMemory::with_limit(1 << 30);
             let mut storage = storage(&memory);
             if is_recorded {
-                let recorded = OutputRecording::new(&storage.account).unwrap();
+                let recording = OutputRecording::new(&storage.account).unwrap();
                 let texts = pieces.iter().flat_map(|(length, first, _)| text(*length, *first));
-                recorded.write_at(&texts.collect::<Vec<_>>(), 0).unwrap();
-                storage.recorded = Some(recorded);
+                recording.write_at(&texts.collect::<Vec<_>>(), 0).unwrap();
+                storage.recording = Some(recording);
             }
             let (mut heap, mut writer) = (HeadAndTailBuffer::new(limit), RawTextWriter::new(limit, storage));
             let mut length = 0;
@@ -241,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_long_text_is_in_a_memory_file_and_a_short_one_is_not() {
-        let memory = OutputMemory::of(1 << 30);
+        let memory = OutputMemory::with_limit(1 << 30);
         let mut writer = RawTextWriter::new(10 << 20, storage(&memory));
         writer.push(&[b'x'; MAX_HEAP_TEXT_BYTES]);
         assert_eq!(memory.usage().used, 0);

@@ -17,45 +17,45 @@ const MAX_RELEASE_DELAY: Duration = Duration::from_millis(50);
 pub(in crate::drivers) struct ReleaseTimer {
     followers: Followers,
     /// True if something was read since the last release.
-    is_fresh: bool,
+    has_unreleased: bool,
     /// Time of the next release; set once there is a follower.
-    due: Option<Instant>,
+    due_at: Option<Instant>,
 }
 
 impl ReleaseTimer {
     /// Creates the timer of a reader that has read nothing so far.
     pub(in crate::drivers) const fn of(followers: Followers) -> Self {
-        Self { followers, is_fresh: false, due: None }
+        Self { followers, has_unreleased: false, due_at: None }
     }
 
     /// Records that text was read.
-    pub(in crate::drivers) fn read(&mut self) {
-        self.is_fresh = true;
+    pub(in crate::drivers) fn mark_read(&mut self) {
+        self.has_unreleased = true;
         // The first read sets the time: a program that writes all the time must not put its release off.
-        if self.due.is_none() && self.followers.has_any() {
-            self.due = Some(Instant::now() + MAX_RELEASE_DELAY);
+        if self.due_at.is_none() && self.followers.has_any() {
+            self.due_at = Some(Instant::now() + MAX_RELEASE_DELAY);
         }
     }
 
     /// Returns true if the text that was read is due for release. `bytes` are those of the last wait, or `None` if the
-    /// wait ended because the time had come. Checked after each read, because [`ReleaseTimer::due`] never returns for a
-    /// program that writes without a pause.
+    /// wait ended because the time had come. Checked after each read, because [`ReleaseTimer::wait_until_due`] never
+    /// returns for a program that writes without a pause.
     pub(in crate::drivers) fn must_release(&self, bytes: Option<&[u8]>) -> bool {
-        bytes.is_none() || self.due.is_some_and(|due| due <= Instant::now())
+        bytes.is_none() || self.due_at.is_some_and(|due| due <= Instant::now())
     }
 
     /// Returns when a release is due. Text from before the first follower is released at once.
-    pub(in crate::drivers) async fn due(&self) {
-        match self.due {
+    pub(in crate::drivers) async fn wait_until_due(&self) {
+        match self.due_at {
             Some(due) => sleep_until(due).await,
-            None if self.is_fresh => self.followers.wait_for_first().await,
+            None if self.has_unreleased => self.followers.wait_for_first().await,
             None => std::future::pending().await,
         }
     }
 
     /// Records that the safe part of the text was released.
-    pub(in crate::drivers) const fn released(&mut self) {
-        (self.is_fresh, self.due) = (false, None);
+    pub(in crate::drivers) const fn mark_released(&mut self) {
+        (self.has_unreleased, self.due_at) = (false, None);
     }
 }
 
@@ -70,9 +70,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_followers_no_release_is_due() {
         let mut release_timer = ReleaseTimer::of(Followers::default());
-        assert!(timeout(WAIT_TIMEOUT, release_timer.due()).await.is_err());
-        release_timer.read();
-        assert!(timeout(WAIT_TIMEOUT, release_timer.due()).await.is_err());
+        assert!(timeout(WAIT_TIMEOUT, release_timer.wait_until_due()).await.is_err());
+        release_timer.mark_read();
+        assert!(timeout(WAIT_TIMEOUT, release_timer.wait_until_due()).await.is_err());
         assert!(!release_timer.must_release(Some(b"x")));
     }
 
@@ -82,21 +82,23 @@ mod tests {
         let mut release_timer = ReleaseTimer::of(followers.clone());
         let one = followers.join();
         assert!(
-            timeout(WAIT_TIMEOUT, release_timer.due()).await.is_err(),
+            timeout(WAIT_TIMEOUT, release_timer.wait_until_due()).await.is_err(),
             "there is nothing to release"
         );
-        release_timer.read();
+        release_timer.mark_read();
         tokio::time::advance(MAX_RELEASE_DELAY / 2).await;
-        release_timer.read();
+        release_timer.mark_read();
         assert!(!release_timer.must_release(Some(b"x")));
-        timeout(MAX_RELEASE_DELAY, release_timer.due()).await.expect("the first read counts");
+        timeout(MAX_RELEASE_DELAY, release_timer.wait_until_due())
+            .await
+            .expect("the first read counts");
         assert!(release_timer.must_release(Some(b"x")));
-        release_timer.released();
+        release_timer.mark_released();
         assert!(!release_timer.must_release(Some(b"x")));
         drop(one);
-        release_timer.read();
+        release_timer.mark_read();
         assert!(
-            timeout(WAIT_TIMEOUT, release_timer.due()).await.is_err(),
+            timeout(WAIT_TIMEOUT, release_timer.wait_until_due()).await.is_err(),
             "nobody follows any more"
         );
     }
@@ -105,11 +107,11 @@ mod tests {
     async fn pending_output_is_released_to_the_first_follower() {
         let followers = Followers::default();
         let mut release_timer = ReleaseTimer::of(followers.clone());
-        release_timer.read();
+        release_timer.mark_read();
         let comes = async {
             tokio::time::sleep(WAIT_TIMEOUT).await; // Passes at once: the clock is paused.
             followers.join()
         };
-        let (_one, ()) = tokio::join!(comes, release_timer.due());
+        let (_one, ()) = tokio::join!(comes, release_timer.wait_until_due());
     }
 }

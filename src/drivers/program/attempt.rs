@@ -1,9 +1,9 @@
 //! Starts one attempt: finds its folders, prepares them and its sandbox, and starts its program.
 
 mod arguments;
-mod preparation;
+mod attempt_folder;
+mod prepared_attempt;
 mod turn_plan;
-mod workdir_setup;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,25 +11,25 @@ use std::sync::Arc;
 
 use algonius_actors::decide::classify::success_evaluation::spawn_failure;
 use algonius_actors::driver::Work;
-use algonius_actors::model::agent::program_missing;
+use algonius_actors::model::agent::program_missing_failure;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::ProgramSpec;
 use algonius_actors::report::Reporter;
-use algonius_warden::{Spawned, Warden};
+use algonius_warden::{SpawnedProgram, Warden};
 use chrono::SecondsFormat;
 
-use self::preparation::Preparation;
-use self::workdir_setup::prepare;
+use self::attempt_folder::create_folder_and_sandbox;
+use self::prepared_attempt::PreparedAttempt;
 use super::context::{self, SharedDriverContext};
 use super::running_process::{AnswerLocation, DialoguePlan, ProcessIo, RunningProcess};
 use super::sandbox;
 use super::session_resume::{SessionResume, fresh_id};
 use super::success_checks::SuccessChecks;
 use super::workspace::resolve_working_dir;
-use crate::drivers::control::Control;
 use crate::drivers::files::scratch_dir::ScratchDir;
 use crate::drivers::files::scratch_slots::{self, ScratchSlot};
+use crate::drivers::lease_orders::LeaseOrderReceiver;
 use crate::drivers::stdio::protocol::StdioTurn;
 use crate::platform::template::{ExecutionValues, RequestIds};
 
@@ -50,9 +50,9 @@ pub(super) struct AttemptStart {
 
 /// Program that was started.
 pub(super) struct StartedProgram {
-    pub(super) spawned: Spawned,
+    pub(super) spawned: SpawnedProgram,
     pub(super) folder: Option<ScratchDir>,
-    pub(super) output: AnswerLocation,
+    pub(super) answer_location: AnswerLocation,
     /// Success checks of the attempt, if any.
     pub(super) checks: Option<SuccessChecks>,
 }
@@ -61,19 +61,20 @@ impl AttemptStart {
     /// Starts the program. An attempt that cannot work is refused before any resource exists.
     pub(super) async fn start(
         self,
-        orders: &Control,
+        orders: &LeaseOrderReceiver,
     ) -> Result<(RunningProcess, ProcessIo), Failure> {
         let dialogue = self.dialogue(orders).await?;
-        let StartedProgram { spawned, folder, output, checks } = self.launch_for(orders).await?;
-        let plans = (output, dialogue, checks);
+        let StartedProgram { spawned, folder, answer_location, checks } =
+            self.launch_for(orders).await?;
+        let plans = (answer_location, dialogue, checks);
         Ok(RunningProcess::new(self.program, (self.work, self.session), spawned, folder, plans))
     }
 
     /// Returns the dialogue with the program over its standard input, if there is one.
-    async fn dialogue(&self, orders: &Control) -> Result<Option<DialoguePlan>, Failure> {
-        let Some(spec) = &self.program.dialogue else { return Ok(None) };
+    async fn dialogue(&self, orders: &LeaseOrderReceiver) -> Result<Option<DialoguePlan>, Failure> {
+        let Some(spec) = &self.program.stdio_protocol else { return Ok(None) };
         let Some(control) = self.program.control() else {
-            return StdioTurn::of(spec, &self.values(), 0)
+            return StdioTurn::of(spec, &self.template_values(), 0)
                 .map(|turn| Some(DialoguePlan::Stdio(Box::new(turn))));
         };
         let cwd = resolve_working_dir(&self.program, &self.work).await?;
@@ -82,22 +83,26 @@ impl AttemptStart {
     }
 
     /// Starts the program; the caller drives it.
-    pub(super) async fn launch_for(&self, orders: &Control) -> Result<StartedProgram, Failure> {
+    pub(super) async fn launch_for(
+        &self,
+        orders: &LeaseOrderReceiver,
+    ) -> Result<StartedProgram, Failure> {
         let working_dir = resolve_working_dir(&self.program, &self.work).await?;
         self.refuse_service_folder(&working_dir)?;
         let plan = sandbox::plan(&self.program, &self.context, &self.work, &working_dir).await?;
         let (mut sandbox, slot) = sandbox::prepare(plan, &self.context, &self.program).await?;
-        let folder = slot.as_ref().map(|slot| slot.own().to_owned());
+        let folder = slot.as_ref().map(|slot| slot.execution_folder().to_owned());
         let folder = folder.unwrap_or_else(|| self.folder_outside_slots());
-        let preparation = Preparation::of(self, folder, working_dir)?;
-        sandbox.allow(preparation.folder());
-        let mut launch = preparation.launch()?;
-        launch.scratch = slot.as_ref().map(ScratchSlot::number);
-        let checks = preparation.success_checks(Some(&sandbox)).await?;
-        let workdir = preparation.workdir();
-        let prepared = prepare(workdir, (sandbox, slot), launch, &self.context).await;
-        let (folder, launch) = prepared.map_err(|failure| self.explain_missing_program(failure))?;
-        let output = preparation.output(folder.as_ref()).await;
+        let prepared = PreparedAttempt::of(self, folder, working_dir)?;
+        sandbox.allow(prepared.folder());
+        let mut launch = prepared.launch()?;
+        launch.scratch_slot = slot.as_ref().map(ScratchSlot::number);
+        let checks = prepared.success_checks(Some(&sandbox)).await?;
+        let folder_spec = prepared.folder_spec();
+        let created =
+            create_folder_and_sandbox(folder_spec, (sandbox, slot), launch, &self.context).await;
+        let (folder, launch) = created.map_err(|failure| self.explain_missing_program(failure))?;
+        let answer_location = prepared.answer_location(folder.as_ref()).await;
         // The last moment for it: a start is not interrupted, so that no process appears after the clean-up.
         if orders.is_stopped() {
             return Err(Failure::new(Code::Cancelled, "cancelled before it was started"));
@@ -105,7 +110,7 @@ impl AttemptStart {
         let spawned = self.warden.launch(launch).await;
         let spawned =
             spawned.map_err(|error| self.explain_missing_program(launch_failure(&error)))?;
-        Ok(StartedProgram { spawned, folder, output, checks })
+        Ok(StartedProgram { spawned, folder, answer_location, checks })
     }
 
     /// Names a program that was removed after the service last searched for it. The system reports such a program with
@@ -114,7 +119,7 @@ impl AttemptStart {
         let program = &self.program.command;
         let is_missing = failure.code == Code::NotStarted && !program.exists();
         match program.file_name().filter(|_| is_missing) {
-            Some(name) => program_missing(&self.work.spec.id, &name.to_string_lossy()),
+            Some(name) => program_missing_failure(&self.work.spec.id, &name.to_string_lossy()),
             None => failure,
         }
     }
@@ -123,7 +128,7 @@ impl AttemptStart {
     /// such a folder if a link leads there. A parent folder that the configuration names is reported as a gap if the
     /// sandbox cannot protect the contents.
     fn refuse_service_folder(&self, folder: &Path) -> Result<(), Failure> {
-        let home = self.program.program_runtime.own.as_ref();
+        let home = self.program.program_runtime.agent_home.as_ref();
         let is_home = home.is_some_and(|home| folder.starts_with(&home.path));
         let roots = self.program.sandbox.roots.as_ref();
         let is_redirected = roots.is_some_and(|roots| {
@@ -131,8 +136,8 @@ impl AttemptStart {
             let is_resolved = self.work.workspace.is_some();
             is_resolved && !roots.working_dirs.iter().any(|root| folder.starts_with(root))
         });
-        let service = &self.context.service;
-        if is_home || !(service.hides(folder) || is_redirected && service.is_opened_by(folder)) {
+        let service = &self.context.service_paths;
+        if is_home || !(service.hides(folder) || is_redirected && service.is_exposed_by(folder)) {
             return Ok(());
         }
         let is_chosen = self.work.request.overrides().working_dir.is_some();
@@ -149,24 +154,26 @@ impl AttemptStart {
     pub(super) async fn resume(
         self,
         report: &Reporter,
-        orders: &Control,
+        orders: &LeaseOrderReceiver,
     ) -> Result<(RunningProcess, ProcessIo), Failure> {
         let Work { execution, attempt_id, .. } = self.work;
         let Ok(spawned) = self.warden.adopt(execution, attempt_id).await else {
             // The previous holder is gone, and no other process holds the program.
-            self.warden.sweep(execution, attempt_id).await;
+            self.warden.kill_all_processes(execution, attempt_id).await;
             let message = "its process was lost with its process holder";
             return Err(Failure::new(Code::Interrupted, message));
         };
         let runtime_dir = &self.context.driver_context.runtime_dir;
-        let found = scratch_slots::find(runtime_dir, spawned.scratch, &self.folder_name());
+        let folder_paths =
+            scratch_slots::attempt_folder(runtime_dir, spawned.scratch, &self.folder_name());
         let working_dir = resolve_working_dir(&self.program, &self.work).await;
         let working_dir = working_dir.unwrap_or_else(|_failure| self.program.working_dir.clone());
-        let preparation = Preparation::of(&self, found.0.clone(), working_dir)?;
-        let checks = preparation.success_checks(None).await?;
-        let folder = ScratchDir::find(found);
-        let folder = folder.map(|folder| folder.in_memory(self.context.driver_context.in_memory));
-        let output = preparation.output(folder.as_ref()).await;
+        let prepared = PreparedAttempt::of(&self, folder_paths.0.clone(), working_dir)?;
+        let checks = prepared.success_checks(None).await?;
+        let folder = ScratchDir::take_over(folder_paths);
+        let folder =
+            folder.map(|folder| folder.in_memory(self.context.driver_context.is_in_memory));
+        let answer_location = prepared.answer_location(folder.as_ref()).await;
         // The program is read again from its first byte, and its output must not be recorded twice.
         report.restart_output().await.map_err(|error| {
             tracing::error!(%execution, %error, "failed to discard the output of an earlier process instance");
@@ -175,11 +182,11 @@ impl AttemptStart {
         // Every other dialogue ended with the process instance that began it.
         let is_agent = self.program.control().is_some();
         let dialogue = if is_agent { self.dialogue(orders).await? } else { None };
-        let plans = (output, dialogue, checks);
+        let plans = (answer_location, dialogue, checks);
         Ok(RunningProcess::new(self.program, (self.work, self.session), spawned, folder, plans))
     }
 
-    pub(super) fn values(&self) -> ExecutionValues {
+    pub(super) fn template_values(&self) -> ExecutionValues {
         let Work { attempt_id, request, .. } = &self.work;
         let mut param = self.program.params.clone();
         param.extend(request.input.params.clone());
@@ -194,7 +201,7 @@ impl AttemptStart {
             timestamp: self.accepted_at(),
             model: self.program.program_runtime.model.clone().unwrap_or_default(),
             home: self.program.program_runtime.home.clone(),
-            session_id: self.session.resumed(),
+            session_id: self.session.resumed_id(),
             uuid: fresh_id(&self.work).to_string(),
         }
     }

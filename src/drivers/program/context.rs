@@ -33,7 +33,7 @@ pub struct DriverContext {
     /// Path of bubblewrap, if it works.
     pub bubblewrap: Option<PathBuf>,
     /// True if the folders of executions are in memory, where operations do not wait for a disk.
-    pub in_memory: bool,
+    pub is_in_memory: bool,
 }
 
 /// Returns the name of the folder of an attempt.
@@ -47,7 +47,7 @@ pub struct SharedDriverContext {
     /// Paths and capabilities.
     pub(super) driver_context: DriverContext,
     /// Files of the service, which no program may read or change.
-    pub service: Arc<ServicePaths>,
+    pub service_paths: Arc<ServicePaths>,
     /// Scratch folders of confined programs.
     pub(super) slots: Arc<ScratchSlots>,
     /// Environment of the service as far as programs may see it.
@@ -66,7 +66,13 @@ impl SharedDriverContext {
     ) -> Self {
         let slots = Arc::new(ScratchSlots::new(&driver_context.runtime_dir));
         // Shared by all agents: a copy for each would take about 1 KB.
-        Self { driver_context, service, slots, inherited: environment::inherited(), sessions }
+        Self {
+            driver_context,
+            service_paths: service,
+            slots,
+            inherited: environment::inherited_variables(),
+            sessions,
+        }
     }
 
     /// Returns the empty file in the runtime folder, which replaces files that a program may not read.
@@ -90,7 +96,11 @@ impl SharedDriverContext {
 
     /// Removes the folders of executions that ended while the service was down; `is_continued` returns true if an
     /// execution continues, and `slots` are the slots of those that do. May block for some seconds.
-    pub fn sweep(&self, is_continued: &dyn Fn(&str) -> bool, slots: &HashSet<u64>) -> usize {
+    pub fn remove_stale_folders(
+        &self,
+        is_continued: &dyn Fn(&str) -> bool,
+        slots: &HashSet<u64>,
+    ) -> usize {
         self.slots.sweep(
             (&self.driver_context.runtime_dir, Instant::now() + SWEEP_TIMEOUT),
             is_continued,

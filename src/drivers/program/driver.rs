@@ -14,7 +14,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::interaction::{AnswerValue, WireId};
 use algonius_actors::model::observation::status::PooledProcess;
-use algonius_actors::model::program::{OnServiceLoss, OutputPattern, ProgramSpec};
+use algonius_actors::model::program::{OnServiceLoss, OutputMethod, ProgramSpec};
 use algonius_actors::report::Reporter;
 use algonius_warden::{UsageGauge, Warden};
 use async_trait::async_trait;
@@ -30,7 +30,7 @@ use super::persistent::pool::ProcessPool;
 use super::running_process::{EndedRun, ProcessIo, RunningProcess};
 use super::session_resume::{self, SessionResume};
 use super::workspace;
-use crate::drivers::control::{Control, LeaseOrders};
+use crate::drivers::lease_orders::{LeaseOrderReceiver, LeaseOrderSender};
 
 /// Time for which the program of a lost holder waits for another one.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(10);
@@ -68,13 +68,13 @@ impl Driver for ProcessDriver {
     }
 
     fn partial_answer_channel(&self) -> Option<TextChannel> {
-        let ProgramSpec { output, dialogue, success, .. } = &*self.program;
+        let ProgramSpec { output, stdio_protocol, success, .. } = &*self.program;
         if self.program.control().is_some() {
             return Some(TextChannel::Answer);
         }
         match output {
-            OutputPattern::Native(_) => Some(TextChannel::Answer),
-            OutputPattern::Stdout if dialogue.is_none() && success.json_pointer.is_none() => {
+            OutputMethod::Native(_) => Some(TextChannel::Answer),
+            OutputMethod::Stdout if stdio_protocol.is_none() && success.json_pointer.is_none() => {
                 Some(TextChannel::Stdout)
             }
             _ => None,
@@ -82,7 +82,7 @@ impl Driver for ProcessDriver {
     }
 
     fn pooled_processes(&self) -> Vec<PooledProcess> {
-        self.pool.as_ref().map(|pool| pool.all()).unwrap_or_default()
+        self.pool.as_ref().map(|pool| pool.pooled_processes()).unwrap_or_default()
     }
 
     fn start(&self, work: Work, report: Reporter) -> Lease {
@@ -91,8 +91,8 @@ impl Driver for ProcessDriver {
 
     fn claim(&self, execution: ExecutionId, attempt_id: AttemptId) -> Option<ClaimedWork> {
         let may_reattach = self.program.on_loss == OnServiceLoss::Reattach;
-        let held = if may_reattach { self.warden.claim(execution, attempt_id) } else { None };
-        held.map(|held| ClaimedWork { run_time: held.age })
+        let claimed = if may_reattach { self.warden.claim(execution, attempt_id) } else { None };
+        claimed.map(|program| ClaimedWork { run_time: program.age })
     }
 
     fn resume(&self, work: Work, report: Reporter) -> Lease {
@@ -100,13 +100,13 @@ impl Driver for ProcessDriver {
     }
 
     async fn terminate(&self, execution: ExecutionId, attempt_id: AttemptId) {
-        self.warden.sweep(execution, attempt_id).await;
+        self.warden.kill_all_processes(execution, attempt_id).await;
     }
 }
 
 impl ProcessDriver {
     fn drive(&self, source: ProgramSource, work: Work, report: Reporter) -> Lease {
-        let (orders, received) = LeaseOrders::to_run();
+        let (orders, order_receiver) = LeaseOrderSender::channel();
         let (execution, attempt_id) = (work.execution, work.attempt_id);
         let attempt = AttemptStart {
             program: Arc::clone(&self.program),
@@ -116,15 +116,19 @@ impl ProcessDriver {
             session: SessionResume::default(),
         };
         let (gauge_sender, gauge) = watch::channel(None);
-        let (reporting, control) = ((report, gauge_sender), received);
+        let reporting = (report, gauge_sender);
         let span = tracing::Span::current();
         let task = match &self.pool {
             // Session processes end with the service, so a held program never belongs to a pool.
             Some(pool) if source == ProgramSource::New => {
                 let pool = Arc::clone(pool);
-                tokio::spawn(persistent::serve(attempt, pool, reporting, control).instrument(span))
+                tokio::spawn(
+                    persistent::run_turn(attempt, pool, reporting, order_receiver).instrument(span),
+                )
             }
-            _ => tokio::spawn(serve(attempt, source, reporting, control).instrument(span)),
+            _ => tokio::spawn(
+                run_attempt(attempt, source, reporting, order_receiver).instrument(span),
+            ),
         };
         let warden = Arc::clone(&self.warden);
         Box::new(ProcessLease { orders, gauge, task, warden, execution, attempt_id })
@@ -143,7 +147,7 @@ enum ProgramSource {
 /// Lease of a running attempt. Dropping it is an order too: the task detects the closed channel, and keeps the program
 /// for the next process instance.
 struct ProcessLease {
-    orders: LeaseOrders,
+    orders: LeaseOrderSender,
     /// Gauge of the program, after it has started.
     gauge: watch::Receiver<Option<UsageGauge>>,
     task: JoinHandle<()>,
@@ -173,37 +177,37 @@ impl AttemptLease for ProcessLease {
         if let Err(error) = task.await {
             tracing::error!(%execution, %error, "task of an attempt failed");
             // After a panic of the task nobody else ends the processes of the attempt.
-            warden.sweep(execution, attempt_id).await;
+            warden.kill_all_processes(execution, attempt_id).await;
         }
     }
 }
 
 /// Runs an attempt from the start order until nothing of it remains.
-async fn serve(
+async fn run_attempt(
     mut attempt: AttemptStart,
     mut source: ProgramSource,
     (report, gauge): (Reporter, watch::Sender<Option<UsageGauge>>),
-    orders: Control,
+    orders: LeaseOrderReceiver,
 ) {
     loop {
-        let (live, process) = match attempt.start_or_claim(source, &report, &orders).await {
+        let (running, process) = match attempt.start_or_claim(source, &report, &orders).await {
             Ok(started) => started,
             Err(failure) => return report.report_exit(Err(failure), None),
         };
-        gauge.send_replace(Some(live.gauge()));
+        gauge.send_replace(Some(running.gauge()));
         // If the holder was lost before the program started, recovery may have settled the attempt without it, so no
         // claim will come.
         let claim_timeout = if orders.is_lost() { Duration::ZERO } else { CLAIM_TIMEOUT };
         let mut release_orders = orders.clone();
-        let ended = tokio::select! {
-            ended = live.run(process, &report, orders.clone()) => Some(ended),
-            _ = release_orders.released() => None,
-            () = live.wait_until_claimed() => None,
+        let ended_run = tokio::select! {
+            ended_run = running.run(process, &report, orders.clone()) => Some(ended_run),
+            _ = release_orders.wait_for_release() => None,
+            () = running.wait_until_claimed() => None,
         };
-        match ended {
-            Some(ended) if ended.is_lost() && !orders.is_stopped() => {
+        match ended_run {
+            Some(ended_run) if ended_run.is_session_lost() && !orders.is_stopped() => {
                 // The program lost its session before any work, so a new attempt can repeat it.
-                live.clear().await;
+                running.clean_up().await;
                 let SharedDriverContext { sessions, .. } = &*attempt.context;
                 if let Err(failure) =
                     session_resume::abandon(&attempt.work, &**sessions, &report).await
@@ -212,15 +216,15 @@ async fn serve(
                 }
                 source = ProgramSource::New;
             }
-            Some(mut ended) => {
+            Some(mut ended_run) => {
                 // Before the report: after it the next message of the conversation may start and look for its session.
-                attempt.store_session(&mut ended, &report).await;
+                attempt.store_session(&mut ended_run, &report).await;
                 // Before `detach`, which waits for the holder: it orders the clean-up only after the report.
-                ended.report(report);
-                detach(live, orders, claim_timeout).await;
+                ended_run.report(report);
+                detach(running, orders, claim_timeout).await;
                 return;
             }
-            None if detach(live, orders, claim_timeout).await => {
+            None if detach(running, orders, claim_timeout).await => {
                 let failure = Failure::new(Code::Interrupted, "it was released before its end");
                 return report.report_exit(Err(failure), None);
             }
@@ -235,7 +239,7 @@ impl AttemptStart {
         &mut self,
         source: ProgramSource,
         report: &Reporter,
-        orders: &Control,
+        orders: &LeaseOrderReceiver,
     ) -> Result<(RunningProcess, ProcessIo), Failure> {
         let SharedDriverContext { sessions, .. } = &*self.context;
         self.session = SessionResume::find(&self.program, &self.work, &**sessions, report).await?;
@@ -247,11 +251,11 @@ impl AttemptStart {
     }
 
     /// Stores the session of a successful run. The answer does not depend on it.
-    async fn store_session(&self, ended: &mut EndedRun, report: &Reporter) {
-        let Some(named) = ended.remembered() else { return };
+    async fn store_session(&self, ended_run: &mut EndedRun, report: &Reporter) {
+        let Some(reported_id) = ended_run.take_session_id() else { return };
         let SharedDriverContext { sessions, .. } = &*self.context;
         if let Err(error) =
-            self.session.store(&self.program, &self.work, (&**sessions, report), named).await
+            self.session.store(&self.program, &self.work, (&**sessions, report), reported_id).await
         {
             tracing::error!(execution = %self.work.execution, %error, "failed to store session");
         }
@@ -260,17 +264,21 @@ impl AttemptStart {
 
 /// Waits until the holder releases the program, and removes its remains; returns true if it did. After a crash another
 /// process may claim the program within `claim_timeout`: then it is left as it is.
-async fn detach(live: RunningProcess, mut orders: Control, claim_timeout: Duration) -> bool {
-    let is_taken = tokio::select! {
-        () = live.wait_until_claimed() => true,
-        is_cleaned = orders.released() => {
-            !is_cleaned && timeout(claim_timeout, live.wait_until_claimed()).await.is_ok()
+async fn detach(
+    running: RunningProcess,
+    mut orders: LeaseOrderReceiver,
+    claim_timeout: Duration,
+) -> bool {
+    let is_claimed = tokio::select! {
+        () = running.wait_until_claimed() => true,
+        is_cleaned = orders.wait_for_release() => {
+            !is_cleaned && timeout(claim_timeout, running.wait_until_claimed()).await.is_ok()
         }
     };
-    if is_taken {
-        live.leave();
+    if is_claimed {
+        running.detach();
     } else {
-        live.clear().await;
+        running.clean_up().await;
     }
-    !is_taken
+    !is_claimed
 }

@@ -17,7 +17,7 @@ const INHERITED_NAMES: &[&str] =
 pub(super) type InheritedVariables = BTreeMap<OsString, OsString>;
 
 /// Reads the allowed part of this process's environment.
-pub(super) fn inherited() -> InheritedVariables {
+pub(super) fn inherited_variables() -> InheritedVariables {
     let allowed =
         INHERITED_NAMES.iter().filter_map(|name| Some(((*name).into(), env::var_os(name)?)));
     allowed.collect()
@@ -31,7 +31,7 @@ pub(super) fn environment(
     work: &Work,
 ) -> BTreeMap<OsString, OsString> {
     let configured = program.env.iter().map(|(name, variable)| (name, variable.value.clone()));
-    let own = [
+    let id_variables = [
         ("A2A_MESSAGE_ID", work.request.message.0.clone()),
         ("A2A_TASK_ID", work.execution.to_string()),
         ("A2A_CONTEXT_ID", work.request.context.0.clone()),
@@ -42,15 +42,16 @@ pub(super) fn environment(
         work.execution,
         work.attempt_id,
     );
-    let traced = [("TRACEPARENT", trace.traceparent()), ("TRACESTATE", trace.state)];
-    let chosen = work.request.overrides().env;
+    let trace_variables = [("TRACEPARENT", trace.traceparent()), ("TRACESTATE", trace.state)];
+    let override_variables = work.request.overrides().env;
     let mut environment = inherited.clone();
     environment.extend(configured.map(|(name, value)| (name.into(), value.into())));
-    environment.extend(chosen.into_iter().map(|(name, value)| (name.into(), value.into())));
+    environment
+        .extend(override_variables.into_iter().map(|(name, value)| (name.into(), value.into())));
     // The ids come late, so that neither the configuration nor a caller can replace them.
-    environment.extend(own.map(|(name, value)| (name.into(), value.into())));
+    environment.extend(id_variables.map(|(name, value)| (name.into(), value.into())));
     environment.extend(
-        traced
+        trace_variables
             .into_iter()
             .filter(|(_, value)| !value.is_empty())
             .map(|(name, value)| (name.into(), value.into())),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use algonius_actors::decide::host::resources::exceeded_limit;
+use algonius_actors::decide::host::resources::exceeded_limit_failure;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_warden::ProcessTree;
@@ -21,14 +21,17 @@ pub(super) async fn wait_until_exceeded(
         return std::future::pending().await;
     }
     // A control group that limits memory counts shared memory once, and the watch leaves memory to it.
-    let (gauge, held, mut ticks) =
+    let (gauge, enforced_controllers, mut measurement_timer) =
         (tree.gauge(), tree.enforced_controllers(), interval(MEASUREMENT_INTERVAL));
     // By default tokio makes up for missed ticks in a burst of measurements.
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    measurement_timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
-        if let Some(failure) = exceeded_limit(resources, held, gauge.clone().measure_usage().await)
-        {
+        measurement_timer.tick().await;
+        if let Some(failure) = exceeded_limit_failure(
+            resources,
+            enforced_controllers,
+            gauge.clone().measure_usage().await,
+        ) {
             return failure;
         }
     }

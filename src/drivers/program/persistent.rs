@@ -26,21 +26,21 @@ use super::context::SharedDriverContext;
 use super::running_process::{AnswerLocation, EndedRun};
 use super::session_resume::{self, SessionResume};
 use crate::drivers::adapters::event_reader::EventSummary;
-use crate::drivers::control::Control;
 use crate::drivers::files::input_files;
+use crate::drivers::lease_orders::LeaseOrderReceiver;
 use crate::drivers::stdio::protocol::StdioTurn;
 
 /// Runs one message from its order to its end. Whatever the result, the program is then back in the pool, or nothing of
 /// it remains.
-pub(super) async fn serve(
+pub(super) async fn run_turn(
     attempt: AttemptStart,
     pool: Arc<ProcessPool>,
     (report, gauge): (Reporter, watch::Sender<Option<UsageGauge>>),
-    orders: Control,
+    orders: LeaseOrderReceiver,
 ) {
     let turn = SessionTurn { attempt, pool, orders };
-    match Box::pin(turn.take(&report, &gauge)).await {
-        Ok(ended) => ended.report(report),
+    match Box::pin(turn.run(&report, &gauge)).await {
+        Ok(ended_run) => ended_run.report(report),
         Err(failure) => report.report_exit(Err(failure), None),
     }
 }
@@ -53,11 +53,11 @@ const fn success_exit() -> Exit {
 struct SessionTurn {
     attempt: AttemptStart,
     pool: Arc<ProcessPool>,
-    orders: Control,
+    orders: LeaseOrderReceiver,
 }
 
 impl SessionTurn {
-    async fn take(
+    async fn run(
         mut self,
         report: &Reporter,
         gauge: &watch::Sender<Option<UsageGauge>>,
@@ -69,9 +69,9 @@ impl SessionTurn {
         }
         loop {
             // Boxed: the redactors of its output would make this future, and all futures around it, too large.
-            let ended = Box::pin(self.run_once(report, gauge)).await?;
-            if !ended.is_lost() || self.orders.is_stopped() {
-                return Ok(ended);
+            let ended_run = Box::pin(self.run_once(report, gauge)).await?;
+            if !ended_run.is_session_lost() || self.orders.is_stopped() {
+                return Ok(ended_run);
             }
             // The program lost its session before any work, so a new process can repeat the message.
             let SharedDriverContext { sessions, .. } = &*self.attempt.context;
@@ -112,21 +112,21 @@ impl SessionTurn {
     }
 
     fn dialogue(&self, reserved: &ReservedProcess) -> Result<StdioTurn, Failure> {
-        let Some(spec) = &self.attempt.program.dialogue else {
+        let Some(spec) = &self.attempt.program.stdio_protocol else {
             return Err(Failure::new(Code::Internal, "a session process has no protocol"));
         };
-        let mut values = self.attempt.values();
+        let mut values = self.attempt.template_values();
         if let Some(id) = &reserved.process.progress.session {
             id.expose().clone_into(&mut values.session_id);
         }
-        StdioTurn::of(spec, &values, reserved.process.progress.calls)
+        StdioTurn::of(spec, &values, reserved.process.progress.message_count)
     }
 
     /// Returns the program of the conversation: the pooled one if it fits, or a new one.
     async fn program(&mut self, report: &Reporter) -> Result<ReservedProcess, Failure> {
         let conversation = Conversation::of(&self.attempt.work.request);
         let process_key = ProcessKey {
-            place: self.attempt.resolve_working_dir().await?,
+            working_dir: self.attempt.resolve_working_dir().await?,
             overrides: self.attempt.work.request.overrides(),
         };
         match self.pool.take(&conversation).await {
@@ -153,20 +153,20 @@ impl SessionTurn {
         let mut attempt = self.attempt.clone();
         (attempt.work.execution, attempt.work.attempt_id) =
             (ExecutionId::fresh(), AttemptId::FIRST);
-        let StartedProgram { spawned, folder, output, .. } =
+        let StartedProgram { spawned, folder, answer_location, .. } =
             Box::pin(attempt.launch_for(&self.orders)).await?;
-        let AnswerLocation::Events(allowed_folders, dialect) = output else {
+        let AnswerLocation::Events(allowed_folders, dialect) = answer_location else {
             return Err(Failure::new(Code::Internal, "a session process has no events"));
         };
-        self.pool.started(&reservation, spawned.pid);
-        let session = attempt.session.id(&attempt.program, &attempt.work);
+        self.pool.record_start(&reservation, spawned.pid);
+        let session = attempt.session.session_id(&attempt.program, &attempt.work);
         let progress = ConversationProgress { session, ..ConversationProgress::default() };
         let process = PersistentProcess {
             pid: spawned.pid,
             stdout: spawned.stdout,
             stderr: spawned.stderr,
             stdin: spawned.stdin,
-            ending: spawned.ending,
+            program_exit: spawned.exit,
             tree: spawned.tree,
             account: spawned.account,
             folder,
@@ -185,8 +185,8 @@ impl SessionTurn {
         dialogue: StdioTurn,
         report: &Reporter,
     ) -> Result<Result<EndedRun, Failure>, LedgerError> {
-        if reserved.process.progress.calls > 0 {
-            report.set_counters(reserved.process.progress.counted.clone());
+        if reserved.process.progress.message_count > 0 {
+            report.set_counters(reserved.process.progress.counters.clone());
         }
         let ReceivedAnswer { end, summary, stdout, stderr } =
             Box::pin(self.exchange_message(&mut reserved.process, dialogue, report)).await?;
@@ -204,19 +204,26 @@ impl SessionTurn {
         let EventSummary { text, reported_result, interruption, has_more } = summary;
         let (stdout, stderr) = (stdout.raw(), stderr.raw());
         let (answer, now) = (Some(text.raw()), report.now());
-        let attempt_outcome =
-            AttemptOutcome { exit, answer, has_more, stdout, stderr, reported_result, now };
+        let attempt_outcome = AttemptOutcome {
+            exit,
+            answer,
+            has_other_output: has_more,
+            stdout,
+            stderr,
+            reported_result,
+            now,
+        };
         let result = evaluate_attempt(&self.attempt.program, &attempt_outcome);
         if result.is_ok() {
             report.publish_answer(text.raw());
         }
         let session_update =
-            self.attempt.session.after(&self.attempt.program, exit, [stdout, stderr]);
+            self.attempt.session.evaluate_output(&self.attempt.program, exit, [stdout, stderr]);
         drop(reader_permit);
         let exit_code = if matches!(end, AnswerEnd::Exit(_)) { exit.code() } else { None };
-        let mut ended = EndedRun { result, exit_code, interruption, session_update };
-        self.conclude(&end, reserved, &mut ended, report).await;
-        Ok(Ok(ended))
+        let mut ended_run = EndedRun { result, exit_code, interruption, session_update };
+        self.conclude(&end, reserved, &mut ended_run, report).await;
+        Ok(Ok(ended_run))
     }
 
     /// Returns a running program to the pool for the next message, and ends any other.
@@ -224,24 +231,28 @@ impl SessionTurn {
         &self,
         end: &AnswerEnd,
         mut reserved: ReservedProcess,
-        ended: &mut EndedRun,
+        ended_run: &mut EndedRun,
         report: &Reporter,
     ) {
-        let named = ended.remembered();
+        let reported_id = ended_run.take_session_id();
         reserved.process.progress.session = report
             .session()
             .or(reserved.process.progress.session)
-            .or_else(|| named.clone().flatten());
-        reserved.process.progress.counted = report.counters();
-        self.store_session(named.is_some(), reserved.process.progress.session.clone(), report)
-            .await;
-        reserved.process.progress.calls += 1;
+            .or_else(|| reported_id.clone().flatten());
+        reserved.process.progress.counters = report.counters();
+        self.store_session(
+            reported_id.is_some(),
+            reserved.process.progress.session.clone(),
+            report,
+        )
+        .await;
+        reserved.process.progress.message_count += 1;
         match end {
             AnswerEnd::Over if !self.orders.is_lost() && reserved.process.stdin.is_some() => {
                 self.return_to_pool(reserved, report);
             }
             AnswerEnd::Over | AnswerEnd::Fault(_) => reserved.end(self.terms().grace).await,
-            AnswerEnd::Exit(_) => reserved.clear().await,
+            AnswerEnd::Exit(_) => reserved.clean_up().await,
         }
     }
 
@@ -254,7 +265,7 @@ impl SessionTurn {
                 resume.store(program, work, (&**sessions, report), session).await
             }
             Some(_) => Ok(()),
-            None => session_resume::mark(work, &**sessions, report).await,
+            None => session_resume::store_live_session(work, &**sessions, report).await,
         };
         if let Err(error) = stored {
             tracing::error!(execution = %work.execution, %error, "failed to store session");

@@ -2,7 +2,7 @@
 
 mod answer;
 mod answer_location;
-mod conversation;
+mod dialogue;
 mod end_report;
 mod final_output;
 mod judge;
@@ -17,17 +17,18 @@ use std::time::Duration;
 use algonius_actors::decide::classify::tty_prompt_detection;
 use algonius_actors::driver::Work;
 use algonius_actors::model::execution::event::EventKind;
-use algonius_actors::model::program::{Exit, OutputPattern, ProgramSpec};
+use algonius_actors::model::program::{Exit, OutputMethod, ProgramSpec};
 use algonius_actors::report::Reporter;
 use algonius_warden::{
-    MemoryAccount, OutputPipe, OutputRecording, ProcessTree, ProgramExit, Spawned, UsageGauge,
+    MemoryAccount, OutputPipe, OutputRecording, ProcessTree, ProgramExit, SpawnedProgram,
+    UsageGauge,
 };
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 pub(super) use self::answer_location::AnswerLocation;
-pub(super) use self::conversation::DialoguePlan;
-use self::conversation::RunningDialogue;
+pub(super) use self::dialogue::DialoguePlan;
+use self::dialogue::RunningDialogue;
 pub(super) use self::end_report::EndedRun;
 use self::end_report::RunEnd;
 use self::judge::RunJudge;
@@ -36,8 +37,8 @@ use self::read_output::wait_until_answered;
 use super::limits;
 use super::session_resume::SessionResume;
 use super::success_checks::SuccessChecks;
-use crate::drivers::control::Control;
 use crate::drivers::files::scratch_dir::ScratchDir;
+use crate::drivers::lease_orders::LeaseOrderReceiver;
 use crate::drivers::output::model_retries::wait_until_exhausted;
 use crate::drivers::output::prompt_detection::PromptDetector;
 use crate::drivers::output::pump::OutputSource;
@@ -60,7 +61,7 @@ pub(super) struct RunningProcess {
 pub(super) struct ProcessIo {
     stdout: OutputPipe,
     stderr: OutputPipe,
-    ending: ProgramExit,
+    program_exit: ProgramExit,
     /// Memory files of both streams.
     recordings: [OutputRecording; 2],
     /// Protocol over standard input while the program runs.
@@ -72,18 +73,19 @@ impl RunningProcess {
     pub(super) fn new(
         program: Arc<ProgramSpec>,
         (work, session): (Work, SessionResume),
-        spawned: Spawned,
+        spawned: SpawnedProgram,
         folder: Option<ScratchDir>,
         (output, dialogue, checks): (AnswerLocation, Option<DialoguePlan>, Option<SuccessChecks>),
     ) -> (Self, ProcessIo) {
-        let Spawned { pid, stdin, stdout, stderr, ending, tree, recordings, account, .. } = spawned;
-        let is_text = program.output == OutputPattern::Stdout;
+        let SpawnedProgram { pid, stdin, stdout, stderr, exit, tree, recordings, account, .. } =
+            spawned;
+        let has_text_answer = program.output == OutputMethod::Stdout;
         let dialogue = dialogue.and_then(|dialogue| {
-            RunningDialogue::begin(dialogue, (stdin, spawned.stdin_journal), is_text)
+            RunningDialogue::start(dialogue, (stdin, spawned.stdin_journal), has_text_answer)
         });
         let judge = RunJudge::new(program, (work, session), (output, checks), account.clone());
-        let live = Self { pid, tree, folder, account, judge };
-        (live, ProcessIo { stdout, stderr, ending, recordings, dialogue })
+        let running = Self { pid, tree, folder, account, judge };
+        (running, ProcessIo { stdout, stderr, program_exit: exit, recordings, dialogue })
     }
 
     /// Runs to the end. At its return, all output is recorded and no process is alive.
@@ -91,41 +93,46 @@ impl RunningProcess {
         &self,
         process: ProcessIo,
         report: &Reporter,
-        mut orders: Control,
+        mut orders: LeaseOrderReceiver,
     ) -> EndedRun {
-        let ProcessIo { stdout, stderr, ending, recordings, dialogue } = process;
+        let ProcessIo { stdout, stderr, program_exit, recordings, dialogue } = process;
         report.report_start(Some(self.pid));
         let (cut, is_cut) = watch::channel(false);
-        let prompts = PromptDetector::new(Arc::clone(&self.judge.program));
-        let held = self.judge.work.spec.limits.sizes.output;
-        let watcher = || prompts.watcher(report.failed_requests());
-        let source = |pipe| OutputSource::new(pipe, is_cut.clone(), watcher(), held);
-        let sources = (source(stdout), source(stderr));
-        let over = watch::Sender::new(false);
-        let mut reading =
-            std::pin::pin!(self.read_output(report, (sources, recordings), (dialogue, &over)));
-        let failed_requests = report.failed_requests().subscribe();
-        let ends = (orders.clone(), over.subscribe(), failed_requests);
-        let mut exiting = std::pin::pin!(self.run_to_end(ending, ends, &prompts));
+        let prompt_detector = PromptDetector::new(Arc::clone(&self.judge.program));
+        let max_unread_bytes = self.judge.work.spec.limits.sizes.output;
+        let new_watcher = || prompt_detector.watcher(report.failed_request_counter());
+        let new_source =
+            |pipe| OutputSource::new(pipe, is_cut.clone(), new_watcher(), max_unread_bytes);
+        let sources = (new_source(stdout), new_source(stderr));
+        let is_answered = watch::Sender::new(false);
+        let mut output_future = std::pin::pin!(self.read_output(
+            report,
+            (sources, recordings),
+            (dialogue, &is_answered)
+        ));
+        let failed_requests = report.failed_request_counter().subscribe();
+        let end_signals = (orders.clone(), is_answered.subscribe(), failed_requests);
+        let mut end_future =
+            std::pin::pin!(self.run_to_end(program_exit, end_signals, &prompt_detector));
         let (exit, output) = tokio::select! {
-            exit = &mut exiting => {
+            exit = &mut end_future => {
                 // The program writes no more, so its pipes are read without a bound: their rest must not wait for the
                 // memory that other programs hold.
-                self.account.end();
+                self.account.mark_ended();
                 // The warden is lost, and no other process can report the exit.
-                if exit.is_err() { self.tree.sweep().await; }
-                (exit, self.drain(reading.as_mut(), &cut).await)
+                if exit.is_err() { self.tree.kill_all_processes().await; }
+                (exit, self.drain(output_future.as_mut(), &cut).await)
             }
-            output = &mut reading => {
+            output = &mut output_future => {
                 // Reading has stopped, so a program that writes would block at a full pipe.
                 if output.is_err() { self.tree.kill(); }
-                (self.exit_after_output(exiting, report).await, output)
+                (self.exit_after_output(end_future, report).await, output)
             }
             never = self.report_waits(report) => match never {},
             never = note_missing_network(&self.judge.program, report) => match never {},
         };
         // Before the judgement: only afterwards are the usage and the refusals of the control group final.
-        self.tree.sweep().await;
+        self.tree.kill_all_processes().await;
         self.record_usage(report);
         self.judge.conclude(exit, output, self.tree.refusals(), (report, &mut orders)).await
     }
@@ -150,35 +157,39 @@ impl RunningProcess {
     }
 
     /// Leaves the folder to the process instance that has taken the program.
-    pub(super) fn leave(self) {
+    pub(super) fn detach(self) {
         if let Some(folder) = self.folder {
-            folder.leave();
+            folder.detach();
         }
     }
 
     /// Removes the remains of the attempt. Returns when nothing is left.
-    pub(super) async fn clear(self) {
-        self.tree.sweep().await;
+    pub(super) async fn clean_up(self) {
+        self.tree.kill_all_processes().await;
         if let Some(folder) = self.folder {
-            folder.clear().await;
+            folder.remove().await;
         }
     }
 
     /// Waits for the program's exit, and ends it after a stop order, a prompt for a person, or an exceeded limit.
     async fn run_to_end(
         &self,
-        mut ending: ProgramExit,
-        (mut orders, mut over, failed): (Control, watch::Receiver<bool>, watch::Receiver<u32>),
-        prompts: &PromptDetector,
+        mut program_exit: ProgramExit,
+        (mut orders, mut is_answered, failed): (
+            LeaseOrderReceiver,
+            watch::Receiver<bool>,
+            watch::Receiver<u32>,
+        ),
+        prompt_detector: &PromptDetector,
     ) -> io::Result<RunEnd> {
         let mut is_exhausted = false;
         let fault = tokio::select! {
             // The exit comes first: a program that has ended is judged by its own exit, not by a simultaneous stop.
             biased;
-            exit = &mut ending => return Ok(RunEnd::of(exit?)),
-            () = self.stopped(&mut orders, over.clone()) => None,
-            () = wait_until_answered(&mut over) => return self.wait_for_exit(ending).await,
-            () = prompts.wait_for_prompt() => Some(tty_prompt_detection::prompt_failure()),
+            exit = &mut program_exit => return Ok(RunEnd::of(exit?)),
+            () = self.wait_for_stop(&mut orders, is_answered.clone()) => None,
+            () = wait_until_answered(&mut is_answered) => return self.wait_for_exit(program_exit).await,
+            () = prompt_detector.wait_for_prompt() => Some(tty_prompt_detection::prompt_failure()),
             () = wait_until_exhausted(&self.judge.program.failures.own_retries, failed) => {
                 is_exhausted = true;
                 None
@@ -186,39 +197,45 @@ impl RunningProcess {
             excess = limits::wait_until_exceeded(&self.judge.program.resources, &*self.tree) => {
                 // The program gets no grace period, in which it would use even more.
                 self.tree.kill();
-                return Ok(RunEnd { fault: Some(excess), ..RunEnd::of(ending.await?) });
+                return Ok(RunEnd { fault: Some(excess), ..RunEnd::of(program_exit.await?) });
             }
         };
         self.tree.terminate();
-        if let Ok(exit) = timeout(self.judge.work.spec.limits.deadlines.grace, &mut ending).await {
+        if let Ok(exit) =
+            timeout(self.judge.work.spec.limits.deadlines.grace, &mut program_exit).await
+        {
             return Ok(RunEnd { fault, is_exhausted, ..RunEnd::of(exit?) });
         }
         self.tree.kill();
-        Ok(RunEnd { fault, is_exhausted, ..RunEnd::of(ending.await?) })
+        Ok(RunEnd { fault, is_exhausted, ..RunEnd::of(program_exit.await?) })
     }
 
     /// Returns when a stop is due: at once after the order, but an interactive agent gets its grace period to end its
     /// turn, for which it was asked by a message of its protocol.
-    async fn stopped(&self, orders: &mut Control, mut over: watch::Receiver<bool>) {
-        orders.stopped().await;
+    async fn wait_for_stop(
+        &self,
+        orders: &mut LeaseOrderReceiver,
+        mut is_answered: watch::Receiver<bool>,
+    ) {
+        orders.wait_for_stop().await;
         if self.judge.program.control().is_some() {
             let grace = self.judge.work.spec.limits.deadlines.grace;
-            _ = timeout(grace, wait_until_answered(&mut over)).await;
+            _ = timeout(grace, wait_until_answered(&mut is_answered)).await;
         }
     }
 
     /// Waits for the exit of a program that has answered, and ends one that stays, without effect on its answer.
-    async fn wait_for_exit(&self, mut ending: ProgramExit) -> io::Result<RunEnd> {
+    async fn wait_for_exit(&self, mut program_exit: ProgramExit) -> io::Result<RunEnd> {
         let grace = self.judge.work.spec.limits.deadlines.grace;
-        if let Ok(exit) = timeout(grace, &mut ending).await {
+        if let Ok(exit) = timeout(grace, &mut program_exit).await {
             // The exit of an interactive agent after its turn says nothing about the turn.
             let is_agent = self.judge.program.control().is_some();
             return Ok(RunEnd::of(if is_agent { self.success_exit() } else { exit? }));
         }
         self.tree.terminate();
-        if timeout(grace, &mut ending).await.is_err() {
+        if timeout(grace, &mut program_exit).await.is_err() {
             self.tree.kill();
-            ending.await?;
+            program_exit.await?;
         }
         Ok(RunEnd::of(self.success_exit()))
     }

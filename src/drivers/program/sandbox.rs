@@ -48,7 +48,7 @@ pub(super) enum SandboxPlan {
     /// A Landlock domain that restricts no file.
     Domain {
         /// True if the program may use TCP.
-        network: bool,
+        allows_tcp: bool,
     },
     /// A mount namespace of its own, created by the bubblewrap at this path.
     View(Box<FilesystemView>, PathBuf),
@@ -58,8 +58,10 @@ impl SandboxPlan {
     /// Returns the plan with one more folder that the program may change.
     pub(super) fn with_writable(mut self, folder: &Path) -> Self {
         match &mut self {
-            Self::Slot(Domain { files: Some(files), .. }) => files.own.push(folder.to_owned()),
-            Self::View(view, _) => view.own.push(folder.to_owned()),
+            Self::Slot(Domain { files: Some(files), .. }) => {
+                files.private_folders.push(folder.to_owned());
+            }
+            Self::View(view, _) => view.private_folders.push(folder.to_owned()),
             Self::Slot(_) | Self::Domain { .. } | Self::Unconfined => {}
         }
         self
@@ -73,7 +75,7 @@ pub(super) struct StartSandbox {
     /// View, and the path of the bubblewrap that creates it.
     view: Option<(Box<FilesystemView>, PathBuf)>,
     /// Capabilities that a program of root keeps.
-    rights: RootCapabilities,
+    root_capabilities: RootCapabilities,
 }
 
 /// Sandbox and the folder of its slot, if it has one.
@@ -102,25 +104,26 @@ pub(super) async fn plan(
 ) -> Result<SandboxPlan, Failure> {
     let Some(isolation) = isolation(work) else { return Ok(SandboxPlan::Unconfined) };
     let (access, sandbox) = (work.spec.access, &program.sandbox);
-    let writable = writable(access, program, workspace);
-    let own = program.program_runtime.own.iter().map(|home| home.path.clone()).collect();
+    let writable = writable_paths(access, program, workspace);
+    let private_folders =
+        program.program_runtime.agent_home.iter().map(|home| home.path.clone()).collect();
     if isolation == Isolation::Landlock {
         if !sandbox.guards_files(access) {
-            return Ok(SandboxPlan::Domain { network: sandbox.network });
+            return Ok(SandboxPlan::Domain { allows_tcp: sandbox.allows_network });
         }
-        let readable = readable(context).await?;
-        let files = Some(FileAccess { readable, writable, own });
-        return Ok(SandboxPlan::Slot(Domain { files, network: sandbox.network }));
+        let readable = readable_paths(context).await?;
+        let files = Some(FileAccess { readable, writable, private_folders });
+        return Ok(SandboxPlan::Slot(Domain { files, allows_tcp: sandbox.allows_network }));
     }
-    let service_files = context.service.service_files();
+    let service_files = context.service_paths.service_files();
     let mut unreadable = service_files.unreadable.clone();
     // Behind such a socket a program could start another one outside of its sandbox.
     unreadable.extend(context.driver_context.sockets.iter().cloned());
     unreadable.retain(|path| !sandbox.sockets.contains(path));
     let view = FilesystemView {
         writable,
-        own,
-        network: sandbox.network,
+        private_folders,
+        shares_network: sandbox.allows_network,
         home: program.program_runtime.home.clone(),
         workspace: workspace.to_owned(),
         workspace_roots: sandbox
@@ -129,12 +132,12 @@ pub(super) async fn plan(
             .map(|roots| roots.working_dirs.clone())
             .unwrap_or_default(),
         // A program with a sandbox of its own restricts its workspace itself.
-        changes_workspace: access == Access::ReadWrite || sandbox.nested,
-        creates_sandboxes: sandbox.nested,
+        changes_workspace: access == Access::ReadWrite || sandbox.has_own_sandbox,
+        creates_sandboxes: sandbox.has_own_sandbox,
         hidden: sandbox.hidden.clone(),
-        empty: context.empty_file(),
+        empty_file: context.empty_file(),
         protected: sandbox.protected.clone(),
-        service: ProtectedServiceFiles {
+        service_files: ProtectedServiceFiles {
             unreadable,
             ..ProtectedServiceFiles::clone(&service_files)
         },
@@ -144,17 +147,17 @@ pub(super) async fn plan(
 }
 
 /// Returns everything that a program may read.
-async fn readable(context: &Arc<SharedDriverContext>) -> Result<Arc<ReadablePaths>, Failure> {
-    if let Some(readable) = context.service.cached_readable() {
+async fn readable_paths(context: &Arc<SharedDriverContext>) -> Result<Arc<ReadablePaths>, Failure> {
+    if let Some(readable) = context.service_paths.cached_readable() {
         return Ok(readable);
     }
     let context = Arc::clone(context);
-    let listed = spawn_blocking(move || context.service.readable()).await;
-    listed.map_err(|error| view_failure(&io::Error::other(error).into()))
+    let paths = spawn_blocking(move || context.service_paths.readable()).await;
+    paths.map_err(|error| view_failure(&io::Error::other(error).into()))
 }
 
 /// Returns the paths that the program may change, in addition to those that the service creates for it.
-fn writable(access: Access, program: &ProgramSpec, workspace: &Path) -> Vec<PathBuf> {
+fn writable_paths(access: Access, program: &ProgramSpec, workspace: &Path) -> Vec<PathBuf> {
     let Sandbox { roots, writable, .. } = &program.sandbox;
     let resolved = roots.as_ref().map(|roots| roots.writable.clone());
     let mut paths = resolved.or_else(|| writable.clone()).unwrap_or_default();
@@ -176,20 +179,26 @@ pub(super) async fn prepare(
     program: &ProgramSpec,
 ) -> Result<PreparedSandbox, Failure> {
     let user = program.user;
-    let free = StartSandbox { ruleset: None, view: None, rights: RootCapabilities::All };
-    let unrestricted = |network| {
-        let ruleset = context.slots.unrestricted(network);
+    let unrestricted_sandbox =
+        StartSandbox { ruleset: None, view: None, root_capabilities: RootCapabilities::All };
+    let unrestricted_ruleset = |allows_tcp| {
+        let ruleset = context.slots.unrestricted_ruleset(allows_tcp);
         ruleset.map_err(|error| view_failure(&error))
     };
     match plan {
-        SandboxPlan::Unconfined => Ok((free, None)),
+        SandboxPlan::Unconfined => Ok((unrestricted_sandbox, None)),
         // A domain that restricts no file still separates the processes of agents from others.
-        SandboxPlan::Domain { network } => {
-            Ok((StartSandbox { ruleset: unrestricted(network)?, ..free }, None))
-        }
+        SandboxPlan::Domain { allows_tcp } => Ok((
+            StartSandbox { ruleset: unrestricted_ruleset(allows_tcp)?, ..unrestricted_sandbox },
+            None,
+        )),
         SandboxPlan::View(view, bubblewrap) => {
-            let ruleset = if takes_domain(&bubblewrap) { unrestricted(true)? } else { None };
-            Ok((StartSandbox { ruleset, view: Some((view, bubblewrap)), ..free }, None))
+            let ruleset =
+                if works_in_domain(&bubblewrap) { unrestricted_ruleset(true)? } else { None };
+            Ok((
+                StartSandbox { ruleset, view: Some((view, bubblewrap)), ..unrestricted_sandbox },
+                None,
+            ))
         }
         SandboxPlan::Slot(domain) => {
             // A ruleset with hundreds of paths costs more than a short run, so a used slot is preferred.
@@ -201,9 +210,9 @@ pub(super) async fn prepare(
             // Without writable folders only a read-only agent has a slot.
             let has_folders = program.sandbox.writable.is_some();
             // As root, `tar -x` and `cp -a` have to change owners where the agent may write.
-            let rights =
+            let root_capabilities =
                 if has_folders { RootCapabilities::Writing } else { RootCapabilities::Reading };
-            Ok((StartSandbox { ruleset, rights, ..free }, Some(slot)))
+            Ok((StartSandbox { ruleset, root_capabilities, ..unrestricted_sandbox }, Some(slot)))
         }
     }
 }
@@ -214,17 +223,18 @@ async fn create_slot(
     user: Option<algonius_actors::model::program::User>,
 ) -> Result<ScratchSlot, Failure> {
     let context = Arc::clone(context);
-    let slot = spawn_blocking(move || context.slots.make(domain, user)).await;
+    let slot = spawn_blocking(move || context.slots.create(domain, user)).await;
     let slot = slot.unwrap_or_else(|error| Err(io::Error::other(error).into()));
     slot.map_err(|error| view_failure(&error))
 }
 
 /// Returns true if bubblewrap works inside of a domain. A bubblewrap that runs as root by its mode bit does not,
 /// because a domain disables that bit. Before version 6 every domain refuses mounts.
-fn takes_domain(bubblewrap: &Path) -> bool {
-    let has_bit = |metadata: fs::Metadata| metadata.permissions().mode() & SETUID_BIT != 0;
-    let needs_bit = !geteuid().is_root() && fs::metadata(bubblewrap).is_ok_and(has_bit);
-    version().is_some_and(|version| version >= 6) && !needs_bit
+fn works_in_domain(bubblewrap: &Path) -> bool {
+    let has_setuid_bit = |metadata: fs::Metadata| metadata.permissions().mode() & SETUID_BIT != 0;
+    let needs_setuid_bit =
+        !geteuid().is_root() && fs::metadata(bubblewrap).is_ok_and(has_setuid_bit);
+    version().is_some_and(|version| version >= 6) && !needs_setuid_bit
 }
 
 impl StartSandbox {
@@ -236,7 +246,7 @@ impl StartSandbox {
     /// Lets the program change a folder, unless it may already.
     pub(super) fn allow(&mut self, folder: &Path) {
         if let Some((view, _)) = &mut self.view {
-            view.own.push(folder.to_owned());
+            view.private_folders.push(folder.to_owned());
         }
     }
 
@@ -245,14 +255,14 @@ impl StartSandbox {
     /// # Errors
     /// `agent-not-started` if the system does not provide it.
     pub(super) fn apply(self, mut launch: Launch) -> Result<Launch, Failure> {
-        let Self { ruleset, view, rights } = self;
+        let Self { ruleset, view, root_capabilities } = self;
         if let Some((view, bubblewrap)) = view {
             // The wrapper could report a missing program only as text.
-            executable(&launch.program)?;
+            check_executable(&launch.program)?;
             let wrapper = view.wrapper(&bubblewrap, &launch.program);
             launch.wrapper = Some(wrapper.map_err(|error| view_failure(&error))?);
         }
-        (launch.ruleset, launch.rights) = (ruleset, rights);
+        (launch.ruleset, launch.root_capabilities) = (ruleset, root_capabilities);
         Ok(launch)
     }
 
@@ -267,12 +277,12 @@ impl StartSandbox {
 }
 
 /// Returns the paths that a program cannot see, and from which no answer may hand over a file.
-pub(super) fn hidden(program: &ProgramSpec, context: &SharedDriverContext) -> Vec<PathBuf> {
-    let service = context.service.unreadable();
+pub(super) fn hidden_paths(program: &ProgramSpec, context: &SharedDriverContext) -> Vec<PathBuf> {
+    let service = context.service_paths.unreadable();
     service.into_iter().chain(program.sandbox.hidden.iter().cloned()).collect()
 }
 
-fn executable(program: &Path) -> Result<(), Failure> {
+fn check_executable(program: &Path) -> Result<(), Failure> {
     access(program, AccessFlags::X_OK).map_err(|errno| spawn_failure(errno as i32))
 }
 
@@ -299,15 +309,15 @@ pub(super) fn setup_failure() -> Failure {
 }
 
 /// Sets the variable for temporary files, unless the configuration or the caller has set it.
-pub(super) fn set_temporary(
+pub(super) fn set_temporary_folder(
     env: &mut BTreeMap<OsString, OsString>,
     program: &ProgramSpec,
     inherited: &InheritedVariables,
-    own: &Path,
+    attempt_folder: &Path,
 ) {
     let is_inherited = env.get(&OsString::from(TMPDIR_VARIABLE))
         == inherited.get(&OsString::from(TMPDIR_VARIABLE));
     if is_inherited && !program.env.contains_key(TMPDIR_VARIABLE) {
-        env.insert(TMPDIR_VARIABLE.into(), own.join(TEMPORARY_FOLDER).into());
+        env.insert(TMPDIR_VARIABLE.into(), attempt_folder.join(TEMPORARY_FOLDER).into());
     }
 }

@@ -36,24 +36,24 @@ impl ServicePaths {
     /// Replaces the files. A running program keeps those of its start. May block.
     pub fn set(&self, service_files: ProtectedServiceFiles) {
         let allow_list = AllowList::new(service_files.unreadable.clone());
-        self.with(|paths| {
+        self.with_paths(|paths| {
             *paths = ProtectedPaths { service_files: Arc::new(service_files), allow_list }
         });
     }
 
     /// Returns the files.
     pub(super) fn service_files(&self) -> Arc<ProtectedServiceFiles> {
-        self.with(|paths| Arc::clone(&paths.service_files))
+        self.with_paths(|paths| Arc::clone(&paths.service_files))
     }
 
     /// Returns everything that a program may read, if the list is current without listing a folder.
     pub(super) fn cached_readable(&self) -> Option<Arc<ReadablePaths>> {
-        self.with(|paths| paths.allow_list.cached())
+        self.with_paths(|paths| paths.allow_list.cached())
     }
 
     /// Returns everything that a program may read. Lists folders again if one has changed, so it may block.
     pub(super) fn readable(&self) -> Arc<ReadablePaths> {
-        self.with(|paths| paths.allow_list.current())
+        self.with_paths(|paths| paths.allow_list.current())
     }
 
     /// Returns true if a path is one of the files that programs may not read, or is below one.
@@ -62,13 +62,14 @@ impl ServicePaths {
     }
 
     /// Returns true if a program that may change this folder would reach a file that programs may not change.
-    pub(super) fn is_opened_by(&self, folder: &Path) -> bool {
+    pub(super) fn is_exposed_by(&self, folder: &Path) -> bool {
         let service_files = self.service_files();
         let overlaps = |file: &PathBuf| file.starts_with(folder) || folder.starts_with(file);
         // A file of the service may be a link, and whoever changes the folder of its target changes the file.
-        let real = |file: &PathBuf| file.canonicalize().unwrap_or_else(|_missing| file.clone());
+        let real_path =
+            |file: &PathBuf| file.canonicalize().unwrap_or_else(|_missing| file.clone());
         let mut files = service_files.unreadable.iter().chain(&service_files.unwritable);
-        files.any(|file| overlaps(file) || overlaps(&real(file)))
+        files.any(|file| overlaps(file) || overlaps(&real_path(file)))
     }
 
     /// Returns the files that programs may not read.
@@ -76,7 +77,7 @@ impl ServicePaths {
         self.service_files().unreadable.clone()
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut ProtectedPaths) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_paths<T>(&self, operation: impl FnOnce(&mut ProtectedPaths) -> T) -> T {
+        operation(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct SessionUpdate {
     /// True if the program did not know the session.
     pub(super) is_lost: bool,
     /// Session id that the program wrote.
-    pub(super) named: Option<SessionId>,
+    pub(super) reported_id: Option<SessionId>,
 }
 
 impl SessionResume {
@@ -55,15 +55,16 @@ impl SessionResume {
         report: &Reporter,
     ) -> Result<Self, Failure> {
         let Some(continuity) = &program.session else { return Ok(Self::Stateless) };
-        let known = sessions.session(&Conversation::of(&work.request)).await;
-        let known = known.map_err(|error| unknown(&error))?;
-        let counted = known.as_ref().map(|session| session.counted.clone()).unwrap_or_default();
-        match decide_session(continuity, known, report.now()) {
+        let session = sessions.session(&Conversation::of(&work.request)).await;
+        let session = session.map_err(|error| read_failure(&error))?;
+        let counted =
+            session.as_ref().map(|session| session.reported_counters.clone()).unwrap_or_default();
+        match decide_session(continuity, session, report.now()) {
             SessionDecision::New => Ok(Self::New),
             SessionDecision::Resume(id) if id.expose() == LIVE_SESSION_MARK => {
                 // Only a running program had this memory, and session processes end with the service.
-                let recorded = report.record_event(discontinued(PROCESS_ENDED)).await;
-                recorded.map(|()| Self::New).map_err(|error| unknown(&error))
+                let recorded = report.record_event(session_lost_event(PROCESS_ENDED)).await;
+                recorded.map(|()| Self::New).map_err(|error| read_failure(&error))
             }
             SessionDecision::Resume(id) => {
                 // A resumed program reports totals that include the earlier messages.
@@ -71,23 +72,23 @@ impl SessionResume {
                 Ok(Self::Resumed(id))
             }
             SessionDecision::Expired => {
-                let recorded = report.record_event(discontinued(SESSION_EXPIRED)).await;
-                recorded.map(|()| Self::New).map_err(|error| unknown(&error))
+                let recorded = report.record_event(session_lost_event(SESSION_EXPIRED)).await;
+                recorded.map(|()| Self::New).map_err(|error| read_failure(&error))
             }
         }
     }
 
     /// Returns the templates of the program's arguments.
-    pub(super) fn arguments<'p>(&self, program: &'p ProgramSpec) -> &'p [String] {
+    pub(super) fn argument_templates<'p>(&self, program: &'p ProgramSpec) -> &'p [String] {
         match (self, &program.session) {
-            (Self::New, Some(continuity)) => &continuity.begin,
-            (Self::Resumed(_), Some(continuity)) => &continuity.resume,
+            (Self::New, Some(continuity)) => &continuity.start_args,
+            (Self::Resumed(_), Some(continuity)) => &continuity.resume_args,
             _ => &program.args,
         }
     }
 
     /// Returns the id of the session to resume, or an empty text if there is none.
-    pub(super) fn resumed(&self) -> String {
+    pub(super) fn resumed_id(&self) -> String {
         match self {
             Self::Resumed(id) => id.expose().to_owned(),
             Self::Stateless | Self::New => String::new(),
@@ -95,7 +96,7 @@ impl SessionResume {
     }
 
     /// Returns the id of the session that the attempt resumes, or that it assigns.
-    pub(super) fn id(&self, program: &ProgramSpec, work: &Work) -> Option<SessionId> {
+    pub(super) fn session_id(&self, program: &ProgramSpec, work: &Work) -> Option<SessionId> {
         match self {
             Self::Resumed(id) => Some(id.clone()),
             Self::New if program.session.as_ref().is_some_and(|session| session.gives_id) => {
@@ -106,7 +107,7 @@ impl SessionResume {
     }
 
     /// Evaluates the output of a run.
-    pub(super) fn after(
+    pub(super) fn evaluate_output(
         &self,
         program: &ProgramSpec,
         exit: Exit,
@@ -116,7 +117,7 @@ impl SessionResume {
         let is_resumed = matches!(self, Self::Resumed(_));
         SessionUpdate {
             is_lost: is_resumed && session::is_lost(continuity, exit, texts),
-            named: session::find_session_id(continuity, texts),
+            reported_id: session::find_session_id(continuity, texts),
         }
     }
 
@@ -127,20 +128,21 @@ impl SessionResume {
         program: &ProgramSpec,
         work: &Work,
         (sessions, report): (&dyn Sessions, &Reporter),
-        named: Option<SessionId>,
+        reported_id: Option<SessionId>,
     ) -> Result<(), LedgerError> {
         if program.session.is_none() {
             return Ok(());
         }
-        let assigned = self.id(program, work);
+        let assigned = self.session_id(program, work);
         let reported = report.session();
         let is_recorded = reported.is_some();
-        let Some(id) = reported.or(named).or(assigned) else { return Ok(()) };
+        let Some(id) = reported.or(reported_id).or(assigned) else { return Ok(()) };
         if !is_recorded {
             report.record_event(EventKind::Session { id: label(report, id.expose()) }).await?;
         }
-        let (execution, used, counted) = (work.execution, report.now(), report.counters());
-        let session = Session { id, execution, used, counted };
+        let (execution, last_used_at, reported_counters) =
+            (work.execution, report.now(), report.counters());
+        let session = Session { id, execution, last_used_at, reported_counters };
         sessions.store(Conversation::of(&work.request), session).await
     }
 }
@@ -151,27 +153,28 @@ pub(super) async fn report_lost_session(
     sessions: &dyn Sessions,
     report: &Reporter,
 ) -> Result<(), Failure> {
-    let of = Conversation::of(&work.request);
-    let known = sessions.session(&of).await.map_err(|error| unknown(&error))?;
-    if known.is_none() {
+    let conversation = Conversation::of(&work.request);
+    let session = sessions.session(&conversation).await.map_err(|error| read_failure(&error))?;
+    if session.is_none() {
         return Ok(());
     }
     let forgotten = async {
-        sessions.forget(of).await?;
-        report.record_event(discontinued(PROCESS_ENDED)).await
+        sessions.forget(conversation).await?;
+        report.record_event(session_lost_event(PROCESS_ENDED)).await
     };
-    forgotten.await.map_err(|error| unknown(&error))
+    forgotten.await.map_err(|error| read_failure(&error))
 }
 
 /// Records that a program remembers the conversation only while it runs.
-pub(super) async fn mark(
+pub(super) async fn store_live_session(
     work: &Work,
     sessions: &dyn Sessions,
     report: &Reporter,
 ) -> Result<(), LedgerError> {
     let Some(id) = SessionId::new(LIVE_SESSION_MARK) else { return Ok(()) };
-    let (execution, used, counted) = (work.execution, report.now(), CounterValues::default());
-    let session = Session { id, execution, used, counted };
+    let (execution, last_used_at, reported_counters) =
+        (work.execution, report.now(), CounterValues::default());
+    let session = Session { id, execution, last_used_at, reported_counters };
     sessions.store(Conversation::of(&work.request), session).await
 }
 
@@ -186,9 +189,9 @@ pub(super) async fn abandon(
         // The output of the program about its unknown session is not the answer.
         report.restart_output().await?;
         report.set_counters(CounterValues::default());
-        report.record_event(discontinued(SESSION_UNKNOWN)).await
+        report.record_event(session_lost_event(SESSION_UNKNOWN)).await
     };
-    forgotten.await.map_err(|error| unknown(&error))
+    forgotten.await.map_err(|error| read_failure(&error))
 }
 
 /// Returns the id for a new session of this attempt: the same at each call.
@@ -196,16 +199,16 @@ pub(super) fn fresh_id(Work { execution, attempt_id, .. }: &Work) -> Uuid {
     // Made of the attempt and not of randomness: arguments and the stored session need the same id.
     let numbers = [attempt_id.turn.to_le_bytes(), attempt_id.attempt.to_le_bytes()].concat();
     let hash = Sha256::new_with_prefix(b"session").chain_update(execution.0.as_bytes());
-    let drawn: [u8; 32] = hash.chain_update(numbers).finalize().into();
-    let first = drawn.first_chunk().copied().unwrap_or_default();
-    Builder::from_random_bytes(first).into_uuid()
+    let digest: [u8; 32] = hash.chain_update(numbers).finalize().into();
+    let uuid_bytes = digest.first_chunk().copied().unwrap_or_default();
+    Builder::from_random_bytes(uuid_bytes).into_uuid()
 }
 
-fn discontinued(message: &str) -> EventKind {
+fn session_lost_event(message: &str) -> EventKind {
     EventKind::SessionLost { message: message.to_owned() }
 }
 
-fn unknown(error: &LedgerError) -> Failure {
+fn read_failure(error: &LedgerError) -> Failure {
     tracing::error!(%error, "failed to read session of conversation");
     Failure::new(Code::LedgerUnavailable, "the session of the conversation could not be read")
 }

@@ -11,15 +11,15 @@ use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::Exit;
 use algonius_actors::report::{RedactedTail, Reporter};
-use algonius_warden::{Launch, OutputPipe, Spawned, Warden};
+use algonius_warden::{Launch, OutputPipe, SpawnedProgram, Warden};
 use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::sandbox::StartSandbox;
-use crate::drivers::control::Control;
 use crate::drivers::files::file_access::{AllowedFolders, PathRefusal};
+use crate::drivers::lease_orders::LeaseOrderReceiver;
 use crate::platform::json_schema::ParsedSchema;
 
 /// Bytes that are kept of each output of a failed check.
@@ -47,7 +47,7 @@ pub(super) struct CheckLaunch {
     /// Warden that starts the command.
     pub(super) warden: Arc<dyn Warden>,
     /// Time limit of the command.
-    pub(super) limit: Duration,
+    pub(super) time_limit: Duration,
 }
 
 impl SuccessChecks {
@@ -63,12 +63,13 @@ impl SuccessChecks {
     pub(super) async fn run_all(
         self,
         answer: &str,
-        (report, orders): (&Reporter, &mut Control),
+        (report, orders): (&Reporter, &mut LeaseOrderReceiver),
     ) -> Result<(), Failure> {
         let Self { schema, artifact, check } = self;
         if let Some(schema) = schema {
-            let fits = ParsedSchema::read(&schema).and_then(|form| form.validate(answer));
-            fits.map_err(|reason| {
+            let validation =
+                ParsedSchema::parse(&schema).and_then(|schema| schema.validate(answer));
+            validation.map_err(|reason| {
                 Failure::new(Code::SchemaMismatch, format!("the answer {reason}"))
             })?;
         }
@@ -95,51 +96,58 @@ async fn check_artifact(path: &str, allowed_folders: &AllowedFolders) -> Result<
 }
 
 impl CheckLaunch {
-    async fn run(self, (report, orders): (&Reporter, &mut Control)) -> Result<(), Failure> {
-        let Self { sandbox, launch, warden, limit } = self;
+    async fn run(
+        self,
+        (report, orders): (&Reporter, &mut LeaseOrderReceiver),
+    ) -> Result<(), Failure> {
+        let Self { sandbox, launch, warden, time_limit } = self;
         let launch = sandbox.apply_in_background(launch).await?;
         let spawned = warden.launch(launch).await.map_err(|error| launch_failure(&error))?;
-        let Spawned { stdout, stderr, mut ending, tree, .. } = spawned;
+        let SpawnedProgram { stdout, stderr, exit: mut program_exit, tree, .. } = spawned;
         let outputs = [stdout, stderr].map(|pipe| {
             tokio::spawn(read_output(pipe, report.redacted_tail(MAX_CHECK_OUTPUT_BYTES)))
         });
-        let ended = async {
+        let end = async {
             tokio::select! {
-                exit = &mut ending => Some(exit),
-                () = orders.stopped() => None,
+                exit = &mut program_exit => Some(exit),
+                () = orders.wait_for_stop() => None,
             }
         };
-        let ended = timeout(limit, ended).await;
+        let end = timeout(time_limit, end).await;
         // A process that the check left would hold its pipes open.
         tree.kill();
-        tree.sweep().await;
-        let failed = match ended {
+        tree.kill_all_processes().await;
+        let failure = match end {
             Ok(Some(Ok(Exit::Code(0)))) => return Ok(()),
-            Ok(Some(Ok(Exit::Code(code)))) => failed(&format!("exited with code {code}")),
-            Ok(Some(Ok(Exit::Signal(signal)))) => failed(&format!("was killed by signal {signal}")),
-            Ok(Some(Err(_lost))) => failed("was lost"),
-            Ok(None) => return Err(failed("was cancelled")),
-            Err(_elapsed) => failed(&format!("did not finish within {} s", limit.as_secs_f64())),
+            Ok(Some(Ok(Exit::Code(code)))) => check_failure(&format!("exited with code {code}")),
+            Ok(Some(Ok(Exit::Signal(signal)))) => {
+                check_failure(&format!("was killed by signal {signal}"))
+            }
+            Ok(Some(Err(_lost))) => check_failure("was lost"),
+            Ok(None) => return Err(check_failure("was cancelled")),
+            Err(_elapsed) => {
+                check_failure(&format!("did not finish within {} s", time_limit.as_secs_f64()))
+            }
         };
-        record(outputs, report).await;
-        Err(failed)
+        record_output(outputs, report).await;
+        Err(failure)
     }
 }
 
 /// Reads to the end, so that the check never blocks on a full pipe, and keeps the last bytes.
-async fn read_output(mut pipe: OutputPipe, mut words: RedactedTail) -> String {
+async fn read_output(mut pipe: OutputPipe, mut tail: RedactedTail) -> String {
     let mut piece = vec![0; 16 << 10];
     while let Ok(read @ 1..) = pipe.read(&mut piece).await {
-        words.take(piece.get(..read).unwrap_or_default());
+        tail.push(piece.get(..read).unwrap_or_default());
     }
-    words.close()
+    tail.into_text()
 }
 
 /// Records the output of a failed check. The outcome does not depend on it.
-async fn record(outputs: [JoinHandle<String>; 2], report: &Reporter) {
-    let [stdout, stderr] = outputs.map(|words| async {
-        let words = timeout(DRAIN_TIMEOUT, words).await;
-        words.map_or_else(|_held_open| String::new(), Result::unwrap_or_default)
+async fn record_output(outputs: [JoinHandle<String>; 2], report: &Reporter) {
+    let [stdout, stderr] = outputs.map(|output| async {
+        let text = timeout(DRAIN_TIMEOUT, output).await;
+        text.map_or_else(|_held_open| String::new(), Result::unwrap_or_default)
     });
     let (stdout, stderr) = tokio::join!(stdout, stderr);
     if stdout.is_empty() && stderr.is_empty() {
@@ -150,11 +158,11 @@ async fn record(outputs: [JoinHandle<String>; 2], report: &Reporter) {
     }
 }
 
-fn failed(description: &str) -> Failure {
+fn check_failure(description: &str) -> Failure {
     Failure::new(Code::CheckFailed, format!("the success check {description}"))
 }
 
 fn launch_failure(error: &io::Error) -> Failure {
     tracing::error!(%error, "failed to start success check");
-    failed("could not be started")
+    check_failure("could not be started")
 }

@@ -13,11 +13,11 @@ use algonius_actors::model::execution::request::{
     Input, Overrides, Request, RequestOrigin, Trigger,
 };
 use algonius_actors::model::id::{ContextId, ExecutionId, MessageId, PrincipalId};
-use algonius_actors::model::program::program_runtime::{OwnHome, VersionSpec};
+use algonius_actors::model::program::program_runtime::{AgentHome, VersionSpec};
 use algonius_actors::model::program::{
-    InputPattern, OnServiceLoss, OutputPattern, ProgramSpec, VariableSecrecy,
+    InputMethod, OnServiceLoss, OutputMethod, ProgramSpec, VariableSecrecy,
 };
-use algonius_warden::{Spawned, Warden};
+use algonius_warden::{SpawnedProgram, Warden};
 use regex::Regex;
 use tokio::io::AsyncReadExt;
 use tokio::task::spawn_blocking;
@@ -28,8 +28,8 @@ use super::attempt::{AttemptStart, StartedProgram};
 use super::context::SharedDriverContext;
 use super::session_resume::SessionResume;
 use super::workspace::workspace;
-use crate::drivers::control::LeaseOrders;
 use crate::drivers::files::scratch_dir::ScratchDir;
+use crate::drivers::lease_orders::LeaseOrderSender;
 
 /// Bytes of an answer that are read.
 const MAX_OUTPUT_BYTES: u64 = 64 << 10;
@@ -74,23 +74,23 @@ pub async fn query(
 ) -> Result<String, VersionError> {
     let home =
         create_temporary_home(&subject.program).await.map_err(|error| launch_failure(&error))?;
-    let text = timeout(time_limit, answer(subject, version, home.as_ref())).await;
+    let text = timeout(time_limit, read_program_output(subject, version, home.as_ref())).await;
     if let Some(home) = home {
-        home.clear().await;
+        home.remove().await;
     }
     let text = text.map_err(|_elapsed| VersionError::Timeout(time_limit))??;
     find_version(&version.regex, &text).ok_or(VersionError::Unrecognized)
 }
 
 /// Returns the output of the program up to its end. If the future is dropped earlier, no process remains.
-async fn answer(
+async fn read_program_output(
     subject: VersionSubject,
     version: &VersionSpec,
     home: Option<&ScratchDir>,
 ) -> Result<String, VersionError> {
     let VersionSubject { spec, program, shared_context, warden } = subject;
     let program = Arc::new(version_program(&program, version, home));
-    let mut work = work(spec);
+    let mut work = probe_work(spec);
     work.workspace = workspace(&program, &work.spec, &work.request).await;
     let attempt = AttemptStart {
         program,
@@ -99,25 +99,26 @@ async fn answer(
         work,
         session: SessionResume::default(),
     };
-    let (_running, orders) = LeaseOrders::to_run();
+    let (_order_sender, orders) = LeaseOrderSender::channel();
     let StartedProgram { spawned, folder, .. } =
         attempt.launch_for(&orders).await.map_err(|failure| {
             tracing::debug!(%failure, "failed to query version of program");
             VersionError::Launch
         })?;
-    let Spawned { stdout, stderr, ending, tree, .. } = spawned;
+    let SpawnedProgram { stdout, stderr, exit, tree, .. } = spawned;
     let mut bytes = Vec::new();
     // Both pipes are read, so that the program never blocks at a full one.
-    let (read, drained) = (stdout.take(MAX_OUTPUT_BYTES), stderr.take(MAX_OUTPUT_BYTES));
-    let mut read = std::pin::pin!(read);
-    let mut rest = Vec::new();
-    let mut drained = std::pin::pin!(drained);
-    let read_result = tokio::join!(read.read_to_end(&mut bytes), drained.read_to_end(&mut rest)).0;
+    let (stdout, stderr) = (stdout.take(MAX_OUTPUT_BYTES), stderr.take(MAX_OUTPUT_BYTES));
+    let mut stdout = std::pin::pin!(stdout);
+    let mut discarded = Vec::new();
+    let mut stderr = std::pin::pin!(stderr);
+    let read_result =
+        tokio::join!(stdout.read_to_end(&mut bytes), stderr.read_to_end(&mut discarded)).0;
     read_result.map_err(|error| launch_failure(&error))?;
-    ending.await.map_err(|error| launch_failure(&error))?;
-    tree.sweep().await; // No process that the program started may use the folder any more.
+    exit.await.map_err(|error| launch_failure(&error))?;
+    tree.kill_all_processes().await; // No process that the program started may use the folder any more.
     if let Some(folder) = folder {
-        folder.clear().await;
+        folder.remove().await;
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -131,12 +132,12 @@ fn version_program(
     let mut probe = ProgramSpec {
         args: version.args.clone(),
         params: BTreeMap::new(),
-        input: InputPattern::Stdin,
-        output: OutputPattern::Stdout,
+        input: InputMethod::Stdin,
+        output: OutputMethod::Stdout,
         success: SuccessCriteria::default(),
         on_loss: OnServiceLoss::Kill,
         session: None,
-        dialogue: None,
+        stdio_protocol: None,
         usage: UsageRules::default(),
         pool: None,
         ..program.clone()
@@ -144,21 +145,21 @@ fn version_program(
     probe.env.retain(|_, variable| variable.secrecy == VariableSecrecy::Plain);
     if let Some(home) = home {
         probe.program_runtime.home = home.path().to_owned();
-        let own = OwnHome { path: home.path().to_owned(), files: BTreeMap::new() };
-        probe.program_runtime.own = Some(Box::new(own));
+        let own = AgentHome { path: home.path().to_owned(), files: BTreeMap::new() };
+        probe.program_runtime.agent_home = Some(Box::new(own));
     }
     probe
 }
 
-fn work(spec: Arc<AgentSpec>) -> Work {
+fn probe_work(spec: Arc<AgentSpec>) -> Work {
     let request = Request {
         agent: spec.id.clone(),
         origin: RequestOrigin::direct(PrincipalId(Uuid::nil()), Trigger::Probe),
         message: MessageId(String::new()),
-        idempotency: None,
+        idempotency_key: None,
         context: ContextId::fresh(),
         starts_context: true,
-        continues: None,
+        continued_execution: None,
         inherited_overrides: Overrides::default(),
         input: Input::default(),
     };
@@ -168,13 +169,14 @@ fn work(spec: Arc<AgentSpec>) -> Work {
 
 /// Creates a home for a program whose own home does not exist yet.
 async fn create_temporary_home(program: &ProgramSpec) -> io::Result<Option<ScratchDir>> {
-    let is_missing = program.program_runtime.own.as_ref().is_some_and(|own| !own.path.is_dir());
+    let is_missing =
+        program.program_runtime.agent_home.as_ref().is_some_and(|own| !own.path.is_dir());
     let (name, user) = (format!("algonius-look-{}", Uuid::new_v4()), program.user);
-    let make = move || {
-        let folder = ScratchDir::make(env::temp_dir().join(name), user)?;
+    let create = move || {
+        let folder = ScratchDir::create(env::temp_dir().join(name), user)?;
         folder.transfer_ownership().map(|()| folder)
     };
-    if is_missing { spawn_blocking(make).await?.map(Some) } else { Ok(None) }
+    if is_missing { spawn_blocking(create).await?.map(Some) } else { Ok(None) }
 }
 
 fn launch_failure(error: &io::Error) -> VersionError {
@@ -183,8 +185,8 @@ fn launch_failure(error: &io::Error) -> VersionError {
 }
 
 fn find_version(regex: &Regex, text: &str) -> Option<String> {
-    let found = regex.captures(text)?;
-    let version = found.get(1).or_else(|| found.get(0))?.as_str();
+    let captures = regex.captures(text)?;
+    let version = captures.get(1).or_else(|| captures.get(0))?.as_str();
     // The text goes to terminals, where control characters have an effect.
     let is_plain =
         version.chars().count() <= MAX_VERSION_CHARS && !version.contains(char::is_control);

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the folder in which a writing agent would work now: the one that its caller chose or its own, without links.
-/// A folder that cannot be found stays as written; the start is refused then.
+/// A folder that cannot be resolved stays as configured; the start is refused then.
 pub(super) async fn workspace(
     program: &ProgramSpec,
     spec: &AgentSpec,
@@ -28,11 +28,11 @@ pub(super) async fn workspace(
         return None;
     }
     let chosen = request.overrides().working_dir.map(PathBuf::from);
-    let written = chosen.unwrap_or_else(|| program.working_dir.clone());
-    let place = written.clone();
-    let found = timeout(RESOLVE_TIMEOUT, spawn_blocking(move || place.canonicalize())).await;
-    let found = found.ok().and_then(Result::ok).and_then(Result::ok);
-    Some(Workspace::new(found.unwrap_or(written)))
+    let configured = chosen.unwrap_or_else(|| program.working_dir.clone());
+    let path = configured.clone();
+    let resolved = timeout(RESOLVE_TIMEOUT, spawn_blocking(move || path.canonicalize())).await;
+    let resolved = resolved.ok().and_then(Result::ok).and_then(Result::ok);
+    Some(Workspace::new(resolved.unwrap_or(configured)))
 }
 
 /// Returns the agent's own folder, or the one that its caller chose, without a link in its path. A link may lead out of
@@ -47,12 +47,12 @@ pub(super) async fn resolve_working_dir(
 ) -> Result<PathBuf, Failure> {
     let claimed = work.workspace.as_ref().map(|workspace| workspace.path().to_owned());
     let Some(chosen) = work.request.overrides().working_dir else {
-        return own(program, claimed).await;
+        return own_working_dir(program, claimed).await;
     };
     let override_policy = work.spec.override_policy.clone();
-    let written = claimed.clone().unwrap_or_else(|| chosen.into());
-    let found = spawn_blocking(move || find_chosen(&override_policy, &written)).await;
-    match found.map_err(io::Error::other).flatten() {
+    let configured = claimed.clone().unwrap_or_else(|| chosen.into());
+    let resolved = spawn_blocking(move || resolve_chosen(&override_policy, &configured)).await;
+    match resolved.map_err(io::Error::other).flatten() {
         Ok(Some(folder)) if claimed.is_none_or(|claimed| claimed == folder) => Ok(folder),
         Ok(_) => Err(override_failure("the working directory is outside of the allowed folders")),
         Err(_) => Err(override_failure("the working directory does not exist")),
@@ -60,12 +60,15 @@ pub(super) async fn resolve_working_dir(
 }
 
 /// Returns the agent's own folder; if a folder was claimed, exactly that one.
-async fn own(program: &ProgramSpec, claimed: Option<PathBuf>) -> Result<PathBuf, Failure> {
+async fn own_working_dir(
+    program: &ProgramSpec,
+    claimed: Option<PathBuf>,
+) -> Result<PathBuf, Failure> {
     let Some(claimed) = claimed else {
         return Ok(program.working_dir.clone());
     };
-    let place = claimed.clone();
-    match spawn_blocking(move || place.canonicalize()).await {
+    let path = claimed.clone();
+    match spawn_blocking(move || path.canonicalize()).await {
         // A link in its place would lead the program to a folder that another agent may have claimed.
         Ok(Ok(folder)) if folder != claimed => {
             let message = "its working directory was replaced while it was started";
@@ -75,7 +78,7 @@ async fn own(program: &ProgramSpec, claimed: Option<PathBuf>) -> Result<PathBuf,
     }
 }
 
-fn find_chosen(override_policy: &OverridePolicy, chosen: &Path) -> io::Result<Option<PathBuf>> {
+fn resolve_chosen(override_policy: &OverridePolicy, chosen: &Path) -> io::Result<Option<PathBuf>> {
     let folder = chosen.canonicalize()?;
     if !folder.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_a2a::client::{ClientCall, ClientDialect, ClientRequest, error};
+use algonius_a2a::client::{ClientCall, ClientDialect, ClientRequest, find_error};
 use algonius_actors::model::agent::remote::RemoteSpec;
 use algonius_actors::ports::sessions::Sessions;
 use algonius_warden::{MemoryAccount, OutputMemory};
@@ -64,7 +64,7 @@ impl RemoteConnections {
             .enable_http1()
             .wrap_connector(connector);
         let client = Client::builder(TokioExecutor::new()).build(connector);
-        Ok(Self { client, memory: OutputMemory::of(memory), sessions })
+        Ok(Self { client, memory: OutputMemory::with_limit(memory), sessions })
     }
 
     /// Returns an account for the texts of one attempt.
@@ -83,7 +83,7 @@ impl RemoteConnections {
     ) -> Result<Value, RemoteFault> {
         let answered = async {
             let response = self.send(remote, call, "application/json").await?;
-            document(remote, response).await
+            read_document(remote, response).await
         };
         timeout(RESPONSE_TIMEOUT, answered).await.unwrap_or(Err(RemoteFault::Timeout))
     }
@@ -92,17 +92,17 @@ impl RemoteConnections {
     ///
     /// # Errors
     /// The reason why there is no stream.
-    pub(super) async fn open(
+    pub(super) async fn open_stream(
         &self,
         remote: &RemoteSpec,
         call: ClientCall,
     ) -> Result<StreamStart, RemoteFault> {
         let response = self.send(remote, call, "text/event-stream").await?;
-        let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-        if kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
+        let content_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        if content_type.is_some_and(|content_type| content_type.starts_with(b"text/event-stream")) {
             return Ok(StreamStart::Events(RemoteEvents::of(response.into_body())));
         }
-        document(remote, response).await.map(StreamStart::Document)
+        read_document(remote, response).await.map(StreamStart::Document)
     }
 
     /// Sends a request, and returns an answer that is no refusal. No redirect is followed, so that the token reaches
@@ -111,9 +111,10 @@ impl RemoteConnections {
         &self,
         remote: &RemoteSpec,
         call: ClientCall,
-        accepted: &'static str,
+        accept_header: &'static str,
     ) -> Result<Response<Incoming>, RemoteFault> {
-        let request = request(remote, call, accepted).ok_or(RemoteFault::InvalidResponse)?;
+        let request =
+            build_request(remote, call, accept_header).ok_or(RemoteFault::InvalidResponse)?;
         let answer = self.client.request(request).await;
         let response = answer.map_err(|error| RemoteFault::of_connection(&error))?;
         let status = response.status();
@@ -123,11 +124,11 @@ impl RemoteConnections {
         let retry_after = response.headers().get(RETRY_AFTER);
         let retry_after = retry_after.and_then(|after| after.to_str().ok()).map(str::to_owned);
         // A streaming call has no time limit, because the work may take long. Its refusal has one.
-        let body = timeout(RESPONSE_TIMEOUT, collected(response))
+        let body = timeout(RESPONSE_TIMEOUT, read_body(response))
             .await
             .unwrap_or(Err(RemoteFault::Timeout));
         let answer: Option<Value> = body.ok().and_then(|body| serde_json::from_slice(&body).ok());
-        let error = answer.as_ref().and_then(error).unwrap_or_default();
+        let error = answer.as_ref().and_then(find_error).unwrap_or_default();
         Err(RemoteFault::Refused { status, retry_after, error })
     }
 }
@@ -136,10 +137,10 @@ pub(super) const fn dialect(remote: &RemoteSpec) -> ClientDialect {
     ClientDialect { version: remote.version, binding: remote.binding }
 }
 
-fn request(
+fn build_request(
     remote: &RemoteSpec,
     call: ClientCall,
-    accepted: &'static str,
+    accept_header: &'static str,
 ) -> Option<Request<Full<Bytes>>> {
     let ClientRequest { path, body } = dialect(remote).request(call);
     let method = if body.is_some() { Method::POST } else { Method::GET };
@@ -147,7 +148,7 @@ fn request(
         .method(method)
         .uri(format!("{}{path}", remote.url))
         .header(USER_AGENT, concat!("algonius/", env!("CARGO_PKG_VERSION")))
-        .header(ACCEPT, accepted)
+        .header(ACCEPT, accept_header)
         .header("A2A-Version", remote.version.as_str());
     if body.is_some() {
         request = request.header(CONTENT_TYPE, "application/json");
@@ -163,23 +164,26 @@ fn request(
 }
 
 /// Returns the result of an answer that is one document.
-async fn document(remote: &RemoteSpec, response: Response<Incoming>) -> Result<Value, RemoteFault> {
+async fn read_document(
+    remote: &RemoteSpec,
+    response: Response<Incoming>,
+) -> Result<Value, RemoteFault> {
     let status = response.status();
-    let body = collected(response).await?;
+    let body = read_body(response).await?;
     let answer = serde_json::from_slice(&body).map_err(|_syntax| RemoteFault::InvalidResponse)?;
     let refused = |error| RemoteFault::Refused { status, retry_after: None, error };
-    dialect(remote).result(answer).map_err(refused)
+    dialect(remote).parse_result(answer).map_err(refused)
 }
 
-async fn collected(response: Response<Incoming>) -> Result<Bytes, RemoteFault> {
+async fn read_body(response: Response<Incoming>) -> Result<Bytes, RemoteFault> {
     // The other service decides on the length of its answer.
     let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await;
-    let broken = |error: Box<dyn std::error::Error + Send + Sync>| {
+    let body_fault = |error: Box<dyn std::error::Error + Send + Sync>| {
         if error.is::<http_body_util::LengthLimitError>() {
             RemoteFault::InvalidResponse
         } else {
             RemoteFault::Unreachable { cause: error.to_string() }
         }
     };
-    Ok(body.map_err(broken)?.to_bytes())
+    Ok(body.map_err(body_fault)?.to_bytes())
 }

@@ -27,18 +27,18 @@ impl RemoteConversation {
     /// # Errors
     /// Fails if the task that asked is not known.
     pub(super) async fn find(work: &Work, sessions: &dyn Sessions) -> Result<Self, Failure> {
-        let known = sessions.session(&Conversation::of(&work.request)).await;
-        let known = known.map_err(|error| {
+        let session = sessions.session(&Conversation::of(&work.request)).await;
+        let session = session.map_err(|error| {
             tracing::error!(%error, "failed to read session of conversation");
             Failure::new(
                 Code::LedgerUnavailable,
                 "the session of the conversation could not be read",
             )
         })?;
-        let is_answer = work.request.continues.is_some();
-        let is_own = known.as_ref().is_some_and(|known| known.execution == work.execution);
+        let is_answer = work.request.continued_execution.is_some();
+        let is_own = session.as_ref().is_some_and(|session| session.execution == work.execution);
         let conversation: Option<Self> =
-            known.and_then(|known| serde_json::from_str(known.id.expose()).ok());
+            session.and_then(|session| serde_json::from_str(session.id.expose()).ok());
         match conversation {
             Some(conversation) if is_answer && is_own => Ok(conversation),
             _ if is_answer => {
@@ -61,8 +61,9 @@ impl RemoteConversation {
     ) -> Result<(), LedgerError> {
         let id = serde_json::to_string(self).ok().and_then(|text| SessionId::new(&text));
         let Some(id) = id.filter(|_| *self != Self::default()) else { return Ok(()) };
-        let (execution, used) = (work.execution, report.now());
-        let session = Session { id, execution, used, counted: Default::default() };
+        let (execution, last_used_at) = (work.execution, report.now());
+        let session =
+            Session { id, execution, last_used_at, reported_counters: Default::default() };
         sessions.store(Conversation::of(&work.request), session).await
     }
 }

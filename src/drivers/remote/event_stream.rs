@@ -28,13 +28,13 @@ impl RemoteEvents {
     /// Fails if an event is not a JSON document.
     pub(super) async fn next(&mut self) -> Result<Option<Value>, RemoteFault> {
         loop {
-            if let Some(event) = self.parser.ready.pop_front() {
+            if let Some(event) = self.parser.ready_events.pop_front() {
                 let document = serde_json::from_slice(&event);
                 return document.map(Some).map_err(|_syntax| RemoteFault::InvalidResponse);
             }
             // The parser holds everything between two frames, so a dropped future loses no bytes.
             match self.body.frame().await {
-                Some(Ok(frame)) => self.parser.take(frame.data_ref().map_or(&[], |data| data))?,
+                Some(Ok(frame)) => self.parser.push(frame.data_ref().map_or(&[], |data| data))?,
                 Some(Err(_)) | None => return Ok(None),
             }
         }
@@ -48,19 +48,19 @@ struct EventParser {
     line: Vec<u8>,
     /// Data of an event without an end yet.
     data: Vec<u8>,
-    ready: VecDeque<Vec<u8>>,
+    ready_events: VecDeque<Vec<u8>>,
 }
 
 impl EventParser {
-    fn take(&mut self, bytes: &[u8]) -> Result<(), RemoteFault> {
-        let mut rest = bytes;
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            let (line, more) = rest.split_at(end);
+    fn push(&mut self, bytes: &[u8]) -> Result<(), RemoteFault> {
+        let mut remaining = bytes;
+        while let Some(end) = remaining.iter().position(|byte| *byte == b'\n') {
+            let (line, line_end) = remaining.split_at(end);
             self.line.extend_from_slice(line);
             self.finish_line();
-            rest = more.get(1..).unwrap_or_default();
+            remaining = line_end.get(1..).unwrap_or_default();
         }
-        self.line.extend_from_slice(rest);
+        self.line.extend_from_slice(remaining);
         if self.line.len() + self.data.len() > MAX_EVENT_BYTES {
             Err(RemoteFault::InvalidResponse)
         } else {
@@ -73,7 +73,7 @@ impl EventParser {
         let line = line.strip_suffix(b"\r").unwrap_or(&line);
         if line.is_empty() {
             let data = std::mem::take(&mut self.data);
-            self.ready.extend((!data.is_empty()).then_some(data));
+            self.ready_events.extend((!data.is_empty()).then_some(data));
         } else if let Some(data) = line.strip_prefix(b"data:") {
             if !self.data.is_empty() {
                 self.data.push(b'\n');
@@ -93,9 +93,9 @@ mod tests {
         for size in 1..text.len() {
             let mut parser = EventParser::default();
             for piece in text.chunks(size) {
-                assert!(parser.take(piece).is_ok());
+                assert!(parser.push(piece).is_ok());
             }
-            assert_eq!(parser.ready, [b"{\"a\":\n1}".to_vec(), b"[]".to_vec()], "{size}");
+            assert_eq!(parser.ready_events, [b"{\"a\":\n1}".to_vec(), b"[]".to_vec()], "{size}");
         }
     }
 }

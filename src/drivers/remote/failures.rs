@@ -28,7 +28,7 @@ pub(super) enum RemoteFault {
 impl RemoteFault {
     /// Returns the fault of a request that the connection did not carry.
     pub(super) fn of_connection(error: &hyper_util::client::legacy::Error) -> Self {
-        match root::<rustls::Error>(error) {
+        match find_cause::<rustls::Error>(error) {
             // Unlike other faults of a connection, a wrong certificate does not pass by itself.
             Some(fault @ rustls::Error::InvalidCertificate(_)) => {
                 Self::InvalidCertificate { cause: fault.to_string() }
@@ -87,12 +87,18 @@ impl RemoteFault {
             _ => None,
         };
         // Every service on the way back of a loop reports the loop, so that the first sender learns of it.
-        let chosen = match self {
+        let code_override = match self {
             Self::Refused { error, .. } => error.code.filter(|code| *code == Code::TooManyHops),
             _ => None,
         };
         let category = category.to_owned();
-        ReportedFailure { message, category, retry_after, chosen, ..ReportedFailure::default() }
+        ReportedFailure {
+            message,
+            category,
+            retry_after,
+            code_override,
+            ..ReportedFailure::default()
+        }
     }
 }
 
@@ -113,20 +119,22 @@ fn category(status: StatusCode, error: &RemoteError) -> &'static str {
     }
 }
 
-fn root<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
-    chain(error).find_map(<dyn Error>::downcast_ref)
+fn find_cause<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
+    error_chain(error).find_map(<dyn Error>::downcast_ref)
 }
 
 /// Returns the innermost cause as text: the outer ones say only that something failed.
 fn innermost(error: &(dyn Error + 'static)) -> String {
-    chain(error).last().map(ToString::to_string).unwrap_or_default()
+    error_chain(error).last().map(ToString::to_string).unwrap_or_default()
 }
 
-fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+fn error_chain<'e>(
+    error: &'e (dyn Error + 'static),
+) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| {
         let error: &'e (dyn Error + 'static) = *error;
         // The inner error of an `io::Error` is not among its sources.
-        let held = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        held.map(|held| held as &(dyn Error + 'static)).or_else(|| error.source())
+        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| error.source())
     })
 }

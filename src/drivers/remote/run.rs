@@ -72,15 +72,15 @@ impl RemoteAttempt {
         let events = EventReader::of_messages(&report, &self.work, &allowed_folders, &account);
         let message = self.message(&conversation);
         let mut reader = TaskReader::new(events, conversation);
-        let followed = self.follow_until_stopped(message, &mut reader, stop).await;
+        let follow_result = self.follow_until_stopped(message, &mut reader, stop).await;
         let conversation = reader.conversation().clone();
         // The task waits for credentials that nobody will give to it, so it would wait for ever.
-        let is_stuck = matches!(followed, Ok(Some(RemoteEnd::AuthRequired)));
+        let is_stuck = matches!(follow_result, Ok(Some(RemoteEnd::AuthRequired)));
         if let (true, Some(task)) = (is_stuck, &conversation.task) {
             self.cancel(task).await;
         }
-        let is_stopped = matches!(followed, Ok(None));
-        let closed = match followed {
+        let is_stopped = matches!(follow_result, Ok(None));
+        let close_result = match follow_result {
             Ok(_) => reader.close().await,
             Err(ReadError::Ledger(error)) => Err(error),
             Err(ReadError::Call(fault)) => match reader.fail(&fault).await {
@@ -88,7 +88,7 @@ impl RemoteAttempt {
                 Err(error) => Err(error),
             },
         };
-        let summary = match closed {
+        let summary = match close_result {
             Ok(summary) => summary,
             Err(error) => return report.report_exit(Err(ledger_failure(&error)), None),
         };
@@ -115,19 +115,19 @@ impl RemoteAttempt {
         reader: &mut TaskReader<'_>,
         mut stop: RemoteStop,
     ) -> Result<Option<RemoteEnd>, ReadError> {
-        let mut task = reader.task();
+        let mut task = reader.task_id();
         let mut following = std::pin::pin!(self.follow(message, reader));
         tokio::select! {
             end = &mut following => return end.map(Some),
-            () = stop.ordered() => {}
+            () = stop.wait_for_order() => {}
         }
         // A task can be cancelled once its id has arrived.
-        let named = tokio::select! {
+        let task_id = tokio::select! {
             _ = following => None,
             task = task.wait_for(Option::is_some) => task.ok().and_then(|task| task.clone()),
             () = sleep(self.work.spec.limits.deadlines.grace) => None,
         };
-        if let Some(task) = named {
+        if let Some(task) = task_id {
             self.cancel(&task).await;
         }
         Ok(None)
@@ -139,10 +139,11 @@ impl RemoteAttempt {
         message: Message,
         reader: &mut TaskReader<'_>,
     ) -> Result<RemoteEnd, ReadError> {
-        let opened = self.connections.open(&self.remote, ClientCall::Stream(message.clone())).await;
-        let end = match opened {
+        let stream_start =
+            self.connections.open_stream(&self.remote, ClientCall::Stream(message.clone())).await;
+        let end = match stream_start {
             Ok(StreamStart::Events(events)) => self.read(events, reader).await?,
-            Ok(StreamStart::Document(document)) => self.take(document, reader).await?,
+            Ok(StreamStart::Document(document)) => self.handle_result(document, reader).await?,
             // The agent does not stream. It refused the message, so the message starts no second task.
             Err(fault) if fault.is_unsupported() => self.send(message, reader).await?,
             Err(fault) => return Err(fault.into()),
@@ -166,40 +167,40 @@ impl RemoteAttempt {
             let event = tokio::select! {
                 biased;
                 event = events.next() => Some(event?),
-                () = release_timer.due() => None,
+                () = release_timer.wait_until_due() => None,
             };
-            let read: Option<&[u8]> = event.is_some().then_some(&[]);
+            let read_bytes: Option<&[u8]> = event.is_some().then_some(&[]);
             match event {
                 Some(Some(document)) => {
-                    let answer = dialect(&self.remote).result(document);
+                    let answer = dialect(&self.remote).parse_result(document);
                     let result = answer.map_err(|error| RemoteFault::Refused {
                         status: hyper::StatusCode::OK,
                         retry_after: None,
                         error,
                     })?;
-                    if let Some(end) = self.take(result, reader).await? {
+                    if let Some(end) = self.handle_result(result, reader).await? {
                         return Ok(Some(end));
                     }
-                    release_timer.read();
+                    release_timer.mark_read();
                 }
                 Some(None) => return Ok(None),
                 None => {}
             }
-            if release_timer.must_release(read) {
+            if release_timer.must_release(read_bytes) {
                 reader.release().await?;
-                release_timer.released();
+                release_timer.mark_released();
             }
         }
     }
 
     /// Takes the result of one event.
-    async fn take(
+    async fn handle_result(
         &self,
         result: Value,
         reader: &mut TaskReader<'_>,
     ) -> Result<Option<RemoteEnd>, ReadError> {
-        let event = dialect(&self.remote).event(result);
-        Ok(reader.take(event.map_err(|_foreign| RemoteFault::InvalidResponse)?).await?)
+        let event = dialect(&self.remote).parse_event(result);
+        Ok(reader.handle_event(event.map_err(|_foreign| RemoteFault::InvalidResponse)?).await?)
     }
 
     /// Sends the message to an agent that does not stream.
@@ -209,13 +210,14 @@ impl RemoteAttempt {
         reader: &mut TaskReader<'_>,
     ) -> Result<Option<RemoteEnd>, ReadError> {
         let result = self.connections.call(&self.remote, ClientCall::Send(message)).await?;
-        let reply =
-            dialect(&self.remote).reply(result).map_err(|_foreign| RemoteFault::InvalidResponse)?;
+        let reply = dialect(&self.remote)
+            .parse_reply(result)
+            .map_err(|_foreign| RemoteFault::InvalidResponse)?;
         let event = match reply {
             SendResponse::Task(task) => StreamEvent::Task(task),
             SendResponse::Message(message) => StreamEvent::Message(message),
         };
-        Ok(reader.take(event).await?)
+        Ok(reader.handle_event(event).await?)
     }
 
     /// Requests the state of a task until the task has ended.
@@ -238,9 +240,9 @@ impl RemoteAttempt {
                 Err(fault) => return Err(fault.into()),
             };
             faults = 0;
-            let task = dialect(&self.remote).task(result);
+            let task = dialect(&self.remote).parse_task(result);
             let task = task.map_err(|_foreign| RemoteFault::InvalidResponse)?;
-            if let Some(end) = reader.take(StreamEvent::Task(task)).await? {
+            if let Some(end) = reader.handle_event(StreamEvent::Task(task)).await? {
                 return Ok(end);
             }
             reader.release().await?;
@@ -250,7 +252,7 @@ impl RemoteAttempt {
     /// Cancels a remote task, within the grace period of the agent. A task that has ended already is no fault.
     async fn cancel(&self, task: &str) {
         let call = ClientCall::Cancel(task.to_owned());
-        let limit = Instant::now() + self.work.spec.limits.deadlines.grace;
+        let deadline = Instant::now() + self.work.spec.limits.deadlines.grace;
         tokio::select! {
             canceled = self.connections.call(&self.remote, call) => {
                 if let Err(fault) = canceled {
@@ -258,7 +260,7 @@ impl RemoteAttempt {
                     tracing::warn!(%execution, ?fault, "failed to cancel remote task");
                 }
             }
-            () = sleep_until(limit) => {
+            () = sleep_until(deadline) => {
                 let execution = self.work.execution;
                 tracing::warn!(%execution, "remote service did not answer the cancellation");
             }
@@ -276,7 +278,7 @@ impl RemoteAttempt {
             context_id: conversation.context.clone(),
             task_id: conversation.task.clone(),
             role: Role::User,
-            parts: request.input.parts.iter().cloned().map(part).collect(),
+            parts: request.input.parts.iter().cloned().map(to_a2a_part).collect(),
             metadata: Metadata::from_iter([(HOPS_EXTENSION.to_owned(), hops)]),
             extensions: Vec::new(),
             reference_task_ids: Vec::new(),
@@ -289,7 +291,7 @@ fn ledger_failure(error: &LedgerError) -> Failure {
     Failure::new(Code::LedgerUnavailable, "the answer could not be recorded")
 }
 
-fn part(part: Part) -> A2aPart {
+fn to_a2a_part(part: Part) -> A2aPart {
     let Part { content, filename, media_type } = part;
     let content = match content {
         Content::Text(text) => PartContent::Text(text),

@@ -40,35 +40,36 @@ pub(super) struct TaskReader<'r> {
     events: EventReader<'r>,
     conversation: RemoteConversation,
     /// Id of the remote task, once it is known.
-    task: watch::Sender<Option<String>>,
+    task_id: watch::Sender<Option<String>>,
     /// Length and hash of the answer's text so far.
-    answer: (usize, Sha256),
-    artifacts: BTreeSet<String>,
+    answer_digest: (usize, Sha256),
+    reported_artifact_ids: BTreeSet<String>,
     /// Id of the latest message of a status.
-    last_message: Option<String>,
+    last_message_id: Option<String>,
     /// True until the first event of a task that is continued: it repeats what was reported before.
-    is_known: bool,
+    is_repeated: bool,
 }
 
 impl<'r> TaskReader<'r> {
     /// Returns a reader of the task that the conversation names, or of a new one.
     pub(super) fn new(events: EventReader<'r>, conversation: RemoteConversation) -> Self {
-        let is_known = conversation.task.is_some();
-        let (answer, task) = ((0, Sha256::new()), watch::Sender::new(conversation.task.clone()));
+        let is_repeated = conversation.task.is_some();
+        let (answer_digest, task_id) =
+            ((0, Sha256::new()), watch::Sender::new(conversation.task.clone()));
         Self {
             events,
             conversation,
-            task,
-            answer,
-            artifacts: BTreeSet::new(),
-            last_message: None,
-            is_known,
+            task_id,
+            answer_digest,
+            reported_artifact_ids: BTreeSet::new(),
+            last_message_id: None,
+            is_repeated,
         }
     }
 
     /// Returns the id of the remote task, once it is known.
-    pub(super) fn task(&self) -> watch::Receiver<Option<String>> {
-        self.task.subscribe()
+    pub(super) fn task_id(&self) -> watch::Receiver<Option<String>> {
+        self.task_id.subscribe()
     }
 
     /// Returns the remote task and context, as far as they are known.
@@ -109,93 +110,94 @@ impl<'r> TaskReader<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn take(
+    pub(super) async fn handle_event(
         &mut self,
         event: StreamEvent,
     ) -> Result<Option<RemoteEnd>, LedgerError> {
         match event {
-            StreamEvent::Task(task) => self.snapshot(task).await,
+            StreamEvent::Task(task) => self.handle_snapshot(task).await,
             StreamEvent::Message(message) => {
                 self.conversation.context =
                     message.context_id.clone().or(self.conversation.context.take());
-                let content = content(message);
+                let content = message_content(message);
                 self.events.handle_event(ProgramEvent::Message { content }).await?;
                 Ok(Some(RemoteEnd::Reported))
             }
             StreamEvent::Status(update) => {
-                self.is_known = false;
+                self.is_repeated = false;
                 self.set_ids(update.task_id, update.context_id);
-                self.status(update.status).await
+                self.handle_status(update.status).await
             }
             StreamEvent::Artifact(update) => {
-                self.is_known = false;
+                self.is_repeated = false;
                 self.set_ids(update.task_id.clone(), update.context_id.clone());
-                self.artifact(update).await?;
+                self.handle_artifact(update).await?;
                 Ok(None)
             }
         }
     }
 
     /// Takes the whole task, of which a part may be reported already.
-    async fn snapshot(&mut self, task: Task) -> Result<Option<RemoteEnd>, LedgerError> {
+    async fn handle_snapshot(&mut self, task: Task) -> Result<Option<RemoteEnd>, LedgerError> {
         let Task { id, context_id, status, artifacts, .. } = task;
         self.set_ids(id.clone(), context_id.clone());
-        if std::mem::take(&mut self.is_known) && !status.state.is_terminal() {
+        if std::mem::take(&mut self.is_repeated) && !status.state.is_terminal() {
             // The question that the message answers, and the artifacts before it.
-            self.artifacts.extend(artifacts.into_iter().map(|artifact| artifact.artifact_id));
+            self.reported_artifact_ids
+                .extend(artifacts.into_iter().map(|artifact| artifact.artifact_id));
             return Ok(None);
         }
         for artifact in artifacts {
             let is_answer = artifact.artifact_id == ANSWER_ARTIFACT_ID && is_text(&artifact);
-            if is_answer || !self.artifacts.contains(&artifact.artifact_id) {
+            if is_answer || !self.reported_artifact_ids.contains(&artifact.artifact_id) {
                 let (task_id, context_id) = (id.clone(), context_id.clone());
                 let (append, last_chunk, metadata) = (false, true, Default::default());
                 let update =
                     ArtifactUpdate { task_id, context_id, artifact, append, last_chunk, metadata };
-                self.artifact(update).await?;
+                self.handle_artifact(update).await?;
             }
         }
-        self.status(status).await
+        self.handle_status(status).await
     }
 
     fn set_ids(&mut self, task: String, context: String) {
         self.conversation.task = Some(task).filter(|task| !task.is_empty());
         self.conversation.context = Some(context).filter(|context| !context.is_empty());
-        self.task.send_if_modified(|known| {
+        self.task_id.send_if_modified(|known| {
             let is_new = *known != self.conversation.task;
             known.clone_from(&self.conversation.task);
             is_new
         });
     }
 
-    async fn artifact(&mut self, update: ArtifactUpdate) -> Result<(), LedgerError> {
+    async fn handle_artifact(&mut self, update: ArtifactUpdate) -> Result<(), LedgerError> {
         let ArtifactUpdate { artifact, append, last_chunk, .. } = update;
         if artifact.artifact_id == ANSWER_ARTIFACT_ID && is_text(&artifact) {
-            return self.answer(artifact, append).await;
+            return self.handle_answer(artifact, append).await;
         }
         let Artifact { artifact_id, name, description, parts, .. } = artifact;
         if parts.is_empty() && !last_chunk {
             return Ok(());
         }
-        if self.artifacts.len() < MAX_ARTIFACTS {
-            self.artifacts.insert(artifact_id.clone());
+        if self.reported_artifact_ids.len() < MAX_ARTIFACTS {
+            self.reported_artifact_ids.insert(artifact_id.clone());
         }
-        let content = EventContent::Parts(parts.into_iter().map(part).collect());
+        let content = EventContent::Parts(parts.into_iter().map(from_a2a_part).collect());
         let (id, last) = (Some(artifact_id), last_chunk);
-        let making = ReportedArtifact { id, name, description, content, append, last };
-        self.events.handle_event(ProgramEvent::Artifact(making)).await
+        let reported = ReportedArtifact { id, name, description, content, append, last };
+        self.events.handle_event(ProgramEvent::Artifact(reported)).await
     }
 
     /// Reports the new text of the answer. A text that is not appended repeats the text so far, or replaces it: the
     /// remote agent has started its answer anew.
-    async fn answer(&mut self, artifact: Artifact, append: bool) -> Result<(), LedgerError> {
+    async fn handle_answer(&mut self, artifact: Artifact, append: bool) -> Result<(), LedgerError> {
         let texts = artifact.parts.into_iter().filter_map(|part| match part.content {
             PartContent::Text(text) => Some(text),
             _ => None,
         });
         let text: String = texts.collect();
-        let (length, hash) = &mut self.answer;
-        let new = if append {
+        let (length, hash) = &mut self.answer_digest;
+        let new_text = if append {
             text.as_str()
         } else {
             // A hash instead of the text: an answer may be as long as the limit of the output.
@@ -206,31 +208,35 @@ impl<'r> TaskReader<'r> {
             }
             text.get(*length..).unwrap_or_default()
         };
-        if new.is_empty() {
+        if new_text.is_empty() {
             return Ok(());
         }
-        *length += new.len();
-        hash.update(new);
-        self.events.handle_event(ProgramEvent::Draft { text: new.to_owned() }).await
+        *length += new_text.len();
+        hash.update(new_text);
+        self.events.handle_event(ProgramEvent::Draft { text: new_text.to_owned() }).await
     }
 
-    async fn status(&mut self, status: TaskStatus) -> Result<Option<RemoteEnd>, LedgerError> {
+    async fn handle_status(
+        &mut self,
+        status: TaskStatus,
+    ) -> Result<Option<RemoteEnd>, LedgerError> {
         let TaskStatus { state, message, .. } = status;
         let id = message.as_ref().map(|message| message.message_id.clone());
         // Each snapshot of the task repeats the message of its status.
-        let is_new = id.is_some() && self.last_message != id;
-        self.last_message = id.or(self.last_message.take());
+        let is_new = id.is_some() && self.last_message_id != id;
+        self.last_message_id = id.or(self.last_message_id.take());
         let text = message.as_ref().map(single_line_text).unwrap_or_default();
         let is_loop = message.as_ref().is_some_and(reports_loop);
-        let content = message.map(content);
+        let content = message.map(message_content);
         let (event, end) = match state {
             TaskState::Submitted | TaskState::Working => {
                 let content = content.filter(|_| is_new);
-                (content.map(|content| progress("working", content)), None)
+                (content.map(|content| status_event("working", content)), None)
             }
-            TaskState::Completed => {
-                (content.map(|content| progress("completed", content)), Some(RemoteEnd::Reported))
-            }
+            TaskState::Completed => (
+                content.map(|content| status_event("completed", content)),
+                Some(RemoteEnd::Reported),
+            ),
             TaskState::InputRequired => {
                 let default_question =
                     || EventContent::text("the remote agent needs further input".to_owned());
@@ -241,19 +247,19 @@ impl<'r> TaskReader<'r> {
                 (Some(ProgramEvent::Rejected { message: text }), Some(RemoteEnd::Reported))
             }
             TaskState::Failed => {
-                let chosen = is_loop.then_some(Code::TooManyHops);
-                let failed =
-                    ReportedFailure { message: text, chosen, ..ReportedFailure::default() };
-                (Some(ProgramEvent::Failed(failed)), Some(RemoteEnd::Reported))
+                let code_override = is_loop.then_some(Code::TooManyHops);
+                let reported =
+                    ReportedFailure { message: text, code_override, ..ReportedFailure::default() };
+                (Some(ProgramEvent::Failed(reported)), Some(RemoteEnd::Reported))
             }
             TaskState::Canceled => {
                 let text = "the task was canceled at the remote service".to_owned();
-                (Some(failed("", text)), Some(RemoteEnd::Canceled))
+                (Some(failure_event("", text)), Some(RemoteEnd::Canceled))
             }
             TaskState::AuthRequired => {
                 let text = format!("the remote agent requires authentication: {text}");
                 let text = text.trim_end_matches([':', ' ']).to_owned();
-                (Some(failed("authentication", text)), Some(RemoteEnd::AuthRequired))
+                (Some(failure_event("authentication", text)), Some(RemoteEnd::AuthRequired))
             }
         };
         if matches!(state, TaskState::Completed | TaskState::InputRequired) {
@@ -271,12 +277,12 @@ fn reports_loop(message: &Message) -> bool {
     message.metadata.get("code").and_then(Value::as_str) == Some(Code::TooManyHops.as_str())
 }
 
-fn failed(category: &str, message: String) -> ProgramEvent {
+fn failure_event(category: &str, message: String) -> ProgramEvent {
     let category = category.to_owned();
     ProgramEvent::Failed(ReportedFailure { message, category, ..ReportedFailure::default() })
 }
 
-fn progress(state: &str, content: EventContent) -> ProgramEvent {
+fn status_event(state: &str, content: EventContent) -> ProgramEvent {
     ProgramEvent::Status { state: state.to_owned(), content: Some(content) }
 }
 
@@ -287,8 +293,8 @@ fn is_text(artifact: &Artifact) -> bool {
     artifact.parts.iter().all(is_plain)
 }
 
-fn content(message: Message) -> EventContent {
-    EventContent::Parts(message.parts.into_iter().map(part).collect())
+fn message_content(message: Message) -> EventContent {
+    EventContent::Parts(message.parts.into_iter().map(from_a2a_part).collect())
 }
 
 /// Returns the text of a message in one line.
@@ -300,7 +306,7 @@ fn single_line_text(message: &Message) -> String {
     texts.collect::<Vec<_>>().join(" ")
 }
 
-fn part(part: A2aPart) -> Part {
+fn from_a2a_part(part: A2aPart) -> Part {
     let A2aPart { content, filename, media_type, .. } = part;
     let content = match content {
         PartContent::Text(text) => Content::Text(text),

@@ -22,7 +22,7 @@ use self::questions::OpenRequests;
 use self::steps::TurnState;
 pub(in crate::drivers) use self::tool_watch::ToolWatch;
 use crate::drivers::adapters::event_reader::EventReader;
-use crate::drivers::control::{AnswerReceiver, Control};
+use crate::drivers::lease_orders::{AnswerReceiver, LeaseOrderReceiver};
 use crate::drivers::output::pump::{OutputSource, PumpedText, RawWriter, pump};
 
 /// Key of the only session of a process.
@@ -34,7 +34,7 @@ pub(in crate::drivers) struct TurnPlan {
     /// Protocol of the agent.
     pub(in crate::drivers) protocol: ProtocolKind,
     /// Native id of the session to resume.
-    pub(in crate::drivers) resume: Option<String>,
+    pub(in crate::drivers) resumed_session: Option<String>,
     /// Working folder of the session.
     pub(in crate::drivers) cwd: String,
     /// Mode that the agent must confirm.
@@ -46,7 +46,7 @@ pub(in crate::drivers) struct TurnPlan {
     /// Message to the agent.
     pub(in crate::drivers) prompt: Vec<PromptPart>,
     /// Watch over the tool calls.
-    pub(in crate::drivers) watch: ToolWatch,
+    pub(in crate::drivers) tool_watch: ToolWatch,
 }
 
 /// Turn of an agent.
@@ -55,13 +55,13 @@ pub(in crate::drivers) struct AgentTurn {
     connection: Connection,
     input: AgentInput,
     answers: AnswerReceiver,
-    orders: Control,
+    orders: LeaseOrderReceiver,
     requests: OpenRequests,
     state: TurnState,
     /// True if an earlier process of the service began the dialogue.
     is_continued: bool,
     /// True if an earlier process of the service has sent the message.
-    is_prompted: bool,
+    has_sent_prompt: bool,
 }
 
 impl AgentTurn {
@@ -72,17 +72,17 @@ impl AgentTurn {
     pub(in crate::drivers) fn new(
         plan: TurnPlan,
         journal: StdinJournal,
-        (answers, orders): (AnswerReceiver, Control),
+        (answers, orders): (AnswerReceiver, LeaseOrderReceiver),
     ) -> std::io::Result<Self> {
         let client = ClientInfo {
             name: env!("CARGO_PKG_NAME").to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let mut connection = Connection::new(plan.protocol, client);
-        let sent = journal.sent()?;
-        let is_continued = !sent.is_empty();
-        connection.replay_sent(&sent);
-        let is_prompted = connection.has_sent_prompt();
+        let written = journal.messages()?;
+        let is_continued = !written.is_empty();
+        connection.replay_sent(&written);
+        let has_sent_prompt = connection.has_sent_prompt();
         let (requests, state) = (OpenRequests::default(), TurnState::default());
         let input = AgentInput::new(journal);
         Ok(Self {
@@ -94,7 +94,7 @@ impl AgentTurn {
             requests,
             state,
             is_continued,
-            is_prompted,
+            has_sent_prompt,
         })
     }
 
@@ -104,12 +104,12 @@ impl AgentTurn {
         mut source: OutputSource,
         mut raw_writer: RawWriter,
         (events, report): (&mut EventReader<'_>, &Reporter),
-        over: &watch::Sender<bool>,
+        is_answered: &watch::Sender<bool>,
     ) -> Result<PumpedText, LedgerError> {
         let is_over = self.run_turn(&mut source, &mut raw_writer, (events, report)).await?;
         self.close().await;
         self.orders.return_answers(self.answers);
-        over.send_replace(is_over);
+        is_answered.send_replace(is_over);
         pump(source, raw_writer, events.release_timer()).await
     }
 
@@ -121,19 +121,19 @@ impl AgentTurn {
         (events, report): (&mut EventReader<'_>, &Reporter),
     ) -> Result<bool, LedgerError> {
         let mut release_timer = events.release_timer();
-        let steps = self.begin();
+        let steps = self.start_steps();
         let mut is_over = self.perform(steps, (events, report)).await?;
         let mut is_cancelled = false;
         while !is_over {
             let steps = tokio::select! {
                 () = self.input.deliver() => continue,
                 Some((wire, answer)) = self.answers.recv() => self.answer(&wire, answer),
-                () = self.orders.stopped(), if !is_cancelled => {
+                () = self.orders.wait_for_stop(), if !is_cancelled => {
                     is_cancelled = true;
                     self.state.record_cancel();
-                    self.connection.command(Command::Cancel { session: SESSION_KEY })
+                    self.connection.perform(Command::Cancel { session: SESSION_KEY })
                 }
-                () = self.plan.watch.wait_until_overdue() => {
+                () = self.plan.tool_watch.wait_until_overdue() => {
                     self.state.fail_unless_over(events);
                     return Ok(true);
                 }
@@ -147,15 +147,15 @@ impl AgentTurn {
                             return Ok(false);
                         }
                         Some(bytes) => {
-                            raw_writer.take(bytes).await?;
-                            self.connection.handle(bytes)
+                            raw_writer.write(bytes).await?;
+                            self.connection.handle_output(bytes)
                         }
                     };
-                    release_timer.read();
+                    release_timer.mark_read();
                     if release_timer.must_release(bytes) {
                         raw_writer.release().await?;
                         events.release().await?;
-                        release_timer.released();
+                        release_timer.mark_released();
                     }
                     steps
                 }
@@ -167,32 +167,32 @@ impl AgentTurn {
 
     /// Returns the steps that start the protocol. After a crash nothing is sent twice: the connection knows what the
     /// journal contains.
-    fn begin(&mut self) -> Vec<Step> {
+    fn start_steps(&mut self) -> Vec<Step> {
         // A journal with messages begins with the initialization.
         let mut steps = match self.is_continued {
             true => Vec::new(),
-            false => self.connection.command(Command::Initialize),
+            false => self.connection.perform(Command::Initialize),
         };
-        let start = match &self.plan.resume {
+        let start = match &self.plan.resumed_session {
             Some(id) => SessionStart::Resume { id: id.clone() },
             None => SessionStart::New,
         };
-        steps.extend(self.open(start));
+        steps.extend(self.open_session(start));
         steps
     }
 
-    fn open(&mut self, start: SessionStart) -> Vec<Step> {
+    fn open_session(&mut self, start: SessionStart) -> Vec<Step> {
         let TurnPlan { cwd, mode, model, options, .. } = self.plan.clone();
         let session = SESSION_KEY;
-        self.connection.command(Command::Open { session, start, cwd, mode, model, options })
+        self.connection.perform(Command::Open { session, start, cwd, mode, model, options })
     }
 
-    fn prompt(&mut self) -> Vec<Step> {
-        if std::mem::replace(&mut self.is_prompted, true) {
+    fn send_prompt(&mut self) -> Vec<Step> {
+        if std::mem::replace(&mut self.has_sent_prompt, true) {
             return Vec::new();
         }
         let parts = self.plan.prompt.clone();
-        self.connection.command(Command::Prompt { session: SESSION_KEY, parts })
+        self.connection.perform(Command::Prompt { session: SESSION_KEY, parts })
     }
 
     /// Writes a line to the agent. A failure ends the turn.
@@ -200,13 +200,13 @@ impl AgentTurn {
         if let Err(failure) = self.input.write(line) {
             self.state.fail(failure);
             // The agent waits for what cannot be written.
-            self.plan.watch.end_now();
+            self.plan.tool_watch.end_now();
         }
     }
 
     /// Asks the agent to end, and closes its input.
     async fn close(&mut self) {
-        for step in self.connection.command(Command::Close { session: SESSION_KEY }) {
+        for step in self.connection.perform(Command::Close { session: SESSION_KEY }) {
             if let Step::Send(line) = step {
                 self.send(&line);
             }

@@ -103,7 +103,7 @@ impl StdioTurn {
     pub(in crate::drivers) fn empty_turn_failure(&self) -> Option<(bool, Failure)> {
         match self {
             Self::Message(turn) if turn.is_empty() => {
-                Some((turn.has_more(), turn.early_end_failure()))
+                Some((turn.has_extra_output(), turn.early_end_failure()))
             }
             Self::Message(_) | Self::Rpc(_) => None,
         }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::protocol::{StdioStep, StdioTurn};
 use crate::drivers::adapters::event_line::ProgramEvent;
 use crate::drivers::adapters::event_reader::EventReader;
-use crate::drivers::control::Control;
+use crate::drivers::lease_orders::LeaseOrderReceiver;
 use crate::drivers::output::pump::{OutputSource, PumpedText, RawWriter, pump};
 
 const INCOMPLETE_ANSWER: &str = "the program ended before its answer was complete";
@@ -43,15 +43,15 @@ pub(in crate::drivers) struct StdioExchange {
     /// True if the bytes of an answer are events, false if they are text.
     reads_events: bool,
     /// Orders that may cancel the turn.
-    orders: Option<Control>,
-    unwritten: Vec<u8>,
+    orders: Option<LeaseOrderReceiver>,
+    unwritten_bytes: Vec<u8>,
 }
 
 impl StdioExchange {
     /// Returns a turn over a standard input.
     pub(in crate::drivers) fn new(stdin_pipe: Option<StdinPipe>, dialogue: StdioTurn) -> Self {
-        let (orders, unwritten) = (None, Vec::new());
-        Self { stdin: stdin_pipe, dialogue, reads_events: true, orders, unwritten }
+        let (orders, unwritten_bytes) = (None, Vec::new());
+        Self { stdin: stdin_pipe, dialogue, reads_events: true, orders, unwritten_bytes }
     }
 
     /// Returns the same turn, for a program that answers in plain text.
@@ -61,7 +61,7 @@ impl StdioExchange {
     }
 
     /// Returns the same turn, which stops when that is ordered.
-    pub(in crate::drivers) fn with_orders(mut self, orders: Control) -> Self {
+    pub(in crate::drivers) fn with_orders(mut self, orders: LeaseOrderReceiver) -> Self {
         self.orders = Some(orders);
         self
     }
@@ -78,12 +78,12 @@ impl StdioExchange {
         mut source: OutputSource,
         mut raw_writer: RawWriter,
         events: &mut EventReader<'_>,
-        over: &watch::Sender<bool>,
+        is_answered: &watch::Sender<bool>,
     ) -> Result<PumpedText, LedgerError> {
         let end = self.run_turn(&mut source, &mut raw_writer, events).await?;
         // The end of its input tells the program to end.
         drop(self);
-        over.send_replace(end == ExchangeEnd::Over);
+        is_answered.send_replace(end == ExchangeEnd::Over);
         pump(source, raw_writer, events.release_timer()).await
     }
 
@@ -94,11 +94,11 @@ impl StdioExchange {
         raw_writer: &mut RawWriter,
         events: &mut EventReader<'_>,
     ) -> Result<ExchangeEnd, LedgerError> {
-        self.unwritten = self.dialogue.open();
+        self.unwritten_bytes = self.dialogue.open();
         let mut release_timer = events.release_timer();
         let mut quiet_at: Option<Instant> = None;
         loop {
-            let Self { stdin: stdin_pipe, unwritten, orders, .. } = self;
+            let Self { stdin: stdin_pipe, unwritten_bytes, orders, .. } = self;
             tokio::select! {
                 () = sleep_until_quiet(quiet_at) => {
                     quiet_at = None;
@@ -109,19 +109,19 @@ impl StdioExchange {
                 }
                 // Input is written while output is read. Otherwise a program that answers before it has read everything
                 // would block at a full pipe, and the service with it.
-                written = write(stdin_pipe, unwritten) => {
+                written = write_some(stdin_pipe, unwritten_bytes) => {
                     match written {
-                        Ok(count) if count > 0 => drop(unwritten.drain(..count)),
+                        Ok(count) if count > 0 => drop(unwritten_bytes.drain(..count)),
                         _ => *stdin_pipe = None, // The program reads no more; its output still counts.
                     }
                 }
-                () = stopped(orders) => {
+                () = wait_for_stop(orders) => {
                     // The order stays in the channel, and would be found again at once.
                     *orders = None;
                     let Some(interrupt) = self.dialogue.interrupt() else {
                         return Ok(ExchangeEnd::Stopped);
                     };
-                    self.unwritten.extend(interrupt);
+                    self.unwritten_bytes.extend(interrupt);
                 }
                 bytes = source.next_unless_due(&release_timer) => {
                     let end = match bytes {
@@ -140,11 +140,11 @@ impl StdioExchange {
                         Some(end) => return Ok(end),
                         None => {}
                     }
-                    release_timer.read();
+                    release_timer.mark_read();
                     if release_timer.must_release(bytes) {
                         raw_writer.release().await?;
                         events.release().await?;
-                        release_timer.released();
+                        release_timer.mark_released();
                     }
                 }
             }
@@ -163,7 +163,7 @@ impl StdioExchange {
             events.fail_for(incomplete_failure());
             return Ok(Some(ExchangeEnd::Closed));
         }
-        raw_writer.take(bytes).await?;
+        raw_writer.write(bytes).await?;
         let steps = self.dialogue.receive(bytes);
         let is_over = self.perform(steps, events).await?;
         Ok(is_over.then_some(ExchangeEnd::Over))
@@ -177,7 +177,7 @@ impl StdioExchange {
     ) -> Result<bool, LedgerError> {
         for step in steps {
             match step {
-                StdioStep::Write(bytes) => self.unwritten.extend(bytes),
+                StdioStep::Write(bytes) => self.unwritten_bytes.extend(bytes),
                 StdioStep::Event(event) => events.handle_event(event).await?,
                 StdioStep::Output(bytes) if self.reads_events => events.receive(&bytes).await?,
                 StdioStep::Output(bytes) => {
@@ -196,23 +196,26 @@ impl StdioExchange {
 }
 
 /// Writes some of the bytes; never returns while there is nothing to write.
-async fn write(stdin_pipe: &mut Option<StdinPipe>, unwritten: &[u8]) -> io::Result<usize> {
+async fn write_some(
+    stdin_pipe: &mut Option<StdinPipe>,
+    unwritten_bytes: &[u8],
+) -> io::Result<usize> {
     match stdin_pipe {
-        Some(stdin_pipe) if !unwritten.is_empty() => stdin_pipe.write(unwritten).await,
+        Some(stdin_pipe) if !unwritten_bytes.is_empty() => stdin_pipe.write(unwritten_bytes).await,
         _ => std::future::pending().await,
     }
 }
 
 /// Ends a turn. An empty answer after which the program continues is a failure: the end mark matched too early.
 async fn finish_turn(
-    empty: Option<(bool, Failure)>,
+    empty_turn: Option<(bool, Failure)>,
     source: &mut OutputSource,
     events: &mut EventReader<'_>,
 ) -> Result<ExchangeEnd, LedgerError> {
-    if let Some((has_more, failure)) = empty {
+    if let Some((has_extra_output, failure)) = empty_turn {
         let more_output = async { !source.next().await.trim_ascii().is_empty() };
         let has_continued =
-            has_more || timeout(EMPTY_ANSWER_GRACE, more_output).await.unwrap_or_default();
+            has_extra_output || timeout(EMPTY_ANSWER_GRACE, more_output).await.unwrap_or_default();
         if has_continued {
             events.fail_for(failure);
         }
@@ -229,9 +232,9 @@ async fn sleep_until_quiet(until: Option<Instant>) {
     }
 }
 
-async fn stopped(orders: &mut Option<Control>) {
+async fn wait_for_stop(orders: &mut Option<LeaseOrderReceiver>) {
     match orders {
-        Some(orders) => orders.stopped().await,
+        Some(orders) => orders.wait_for_stop().await,
         None => std::future::pending().await,
     }
 }

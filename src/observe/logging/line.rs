@@ -29,12 +29,12 @@ impl LogFields {
     /// Adds all fields of another list.
     pub(super) fn extend(&mut self, other: &Self) {
         for (name, value) in &other.0 {
-            self.put(name, value.clone());
+            self.set(name, value.clone());
         }
     }
 
-    fn put(&mut self, name: &'static str, value: Value) {
-        self.0.retain(|(known, _)| *known != name);
+    fn set(&mut self, name: &'static str, value: Value) {
+        self.0.retain(|(existing, _)| *existing != name);
         self.0.push((name, value));
     }
 
@@ -46,36 +46,36 @@ impl LogFields {
 
 impl Visit for LogFields {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.put(field.name(), format!("{value:?}").into());
+        self.set(field.name(), format!("{value:?}").into());
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.put(field.name(), value.into());
+        self.set(field.name(), value.into());
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.put(field.name(), value.into());
+        self.set(field.name(), value.into());
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put(field.name(), value.into());
+        self.set(field.name(), value.into());
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(field.name(), value.into());
+        self.set(field.name(), value.into());
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.put(field.name(), value.into());
+        self.set(field.name(), value.into());
     }
 }
 
 impl LogLine {
     /// Returns one JSON object, with time, level and target first.
     pub(super) fn json(&self) -> String {
-        let at = Value::from(self.at());
+        let timestamp = Value::from(self.timestamp());
         let (level, target) = (Value::from(self.level.as_str()), Value::from(self.target));
-        let head = [("timestamp", &at), ("level", &level), ("target", &target)];
+        let head = [("timestamp", &timestamp), ("level", &level), ("target", &target)];
         let fields = self.fields.0.iter().map(|(name, value)| (*name, value));
         let mut text = String::from("{");
         for (name, value) in head.into_iter().chain(fields) {
@@ -88,26 +88,27 @@ impl LogLine {
 
     /// Returns the time, the level, the message, and the other fields as names and values.
     pub(super) fn human(&self, is_coloured: bool) -> String {
-        let (on, dim, off) = match (is_coloured, self.level) {
+        let (level_colour, dim, reset) = match (is_coloured, self.level) {
             (false, _) => ("", "", ""),
             (true, Level::ERROR) => ("\u{1b}[31m", "\u{1b}[2m", "\u{1b}[0m"),
             (true, Level::WARN) => ("\u{1b}[33m", "\u{1b}[2m", "\u{1b}[0m"),
             (true, _) => ("\u{1b}[32m", "\u{1b}[2m", "\u{1b}[0m"),
         };
         let (level, message) = (self.level, terminal_text::line(self.fields.message()));
-        let mut text = format!("{dim}{}{off} {on}{level:>5}{off} {message}", self.at());
+        let mut text =
+            format!("{dim}{}{reset} {level_colour}{level:>5}{reset} {message}", self.timestamp());
         for (name, value) in self.fields.0.iter().filter(|(name, _)| *name != MESSAGE_FIELD) {
             let value = match value {
                 Value::String(word) if needs_no_quotes(word) => word.clone(),
                 value => terminal_text::json(&value.to_string()),
             };
-            _ = write!(text, " {dim}{name}={off}{value}"); // To memory.
+            _ = write!(text, " {dim}{name}={reset}{value}"); // To memory.
         }
         text.push('\n');
         text
     }
 
-    fn at(&self) -> String {
+    fn timestamp(&self) -> String {
         self.at.to_rfc3339_opts(SecondsFormat::Micros, true)
     }
 
@@ -129,9 +130,11 @@ mod tests {
 
     fn line() -> LogLine {
         let mut fields = LogFields(vec![("execution", "e-1".into()), ("agent", "echo".into())]);
-        let own = [("message", "en\u{1b}ded\u{202e}\n".into()), ("why", "a \"b\"".into())];
-        fields.extend(&LogFields(own.into_iter().chain([("agent", "other".into())]).collect()));
-        fields.put("took", 7.into());
+        let line_fields = [("message", "en\u{1b}ded\u{202e}\n".into()), ("why", "a \"b\"".into())];
+        fields.extend(&LogFields(
+            line_fields.into_iter().chain([("agent", "other".into())]).collect(),
+        ));
+        fields.set("took", 7.into());
         LogLine { at: DateTime::UNIX_EPOCH, level: Level::WARN, target: "here", fields }
     }
 

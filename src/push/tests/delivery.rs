@@ -18,7 +18,7 @@ async fn each_visible_event_is_pushed_once_in_order_per_version() {
     harness.end_execution(id).await;
     assert_eq!(old.bodies(1).await, ["0.3 6"]);
     assert_eq!(new.bodies(2).await, ["1.0 2", "1.0 6"]);
-    harness.settled().await;
+    harness.wait_until_settled().await;
     assert!(old.is_quiet().await && new.is_quiet().await);
 }
 
@@ -31,7 +31,7 @@ async fn a_push_carries_its_headers() {
         let id = harness.run_execution().await;
         harness.registry.set(target(id, version, &listener.url()), 0).await.unwrap();
     }
-    let (old_request, new_request) = (old.next().await, new.next().await);
+    let (old_request, new_request) = (old.next_request().await, new.next_request().await);
     assert!(
         old_request.head.starts_with("POST /hook?key=url-canary HTTP/1.1\r\n"),
         "{old_request:?}"
@@ -71,7 +71,7 @@ async fn undelivered_pushes_are_sent_after_a_restart() {
     assert_eq!(listener.bodies(1).await, ["0.3 4"]);
     harness.end_execution(id).await;
     assert_eq!(listener.bodies(1).await, ["0.3 6"]);
-    harness.settled().await;
+    harness.wait_until_settled().await;
     let harness = harness.restarted().await;
     assert!(listener.is_quiet().await);
     drop(harness);
@@ -111,7 +111,7 @@ async fn a_slow_receiver_times_out_and_blocks_no_other() {
 /// permission after the registration.
 #[tokio::test]
 async fn a_private_address_is_refused_at_registration_and_delivery() {
-    let closed = AddressPolicy { allow: Vec::new(), insecure_http: true, ..policy() };
+    let closed = DeliveryPolicy { allowed_networks: Vec::new(), allows_http: true, ..policy() };
     let harness = PushHarness::new(closed).await;
     let mut listener = TestReceiver::with_responses(&[]).await;
     let id = harness.run_execution().await;
@@ -121,7 +121,7 @@ async fn a_private_address_is_refused_at_registration_and_delivery() {
         let refused = harness.registry.set(target.clone(), 0).await.unwrap_err();
         assert_eq!(refused.code, Code::InvalidParams);
         assert_eq!(
-            harness.store.set(target, 0, MAX_TARGETS).await.unwrap(),
+            harness.store.register(target, 0, MAX_TARGETS).await.unwrap(),
             RegistrationResult::Registered
         );
         harness.registry.wakeup.notify_one();
@@ -133,9 +133,10 @@ async fn a_private_address_is_refused_at_registration_and_delivery() {
 async fn plain_http_is_allowed_for_listed_addresses_only() {
     let listed = policy();
     let webhook_client = WebhookClient::new(listed).unwrap();
-    let one = target(ExecutionId::fresh(), ProtocolVersion::V0_3, "http://8.8.8.8:9/");
+    let target_at_address =
+        target(ExecutionId::fresh(), ProtocolVersion::V0_3, "http://8.8.8.8:9/");
     let refused = webhook_client
-        .send(&WebhookRequest::notification(&one, Vec::new(), None))
+        .send(&WebhookRequest::notification(&target_at_address, Vec::new(), None))
         .await
         .unwrap_err();
     assert!(matches!(refused, webhook_client::WebhookError::BlockedAddress), "{refused}");
@@ -155,7 +156,7 @@ async fn a_deleted_target_gets_no_more_pushes() {
 #[tokio::test]
 async fn an_unreachable_receiver_is_given_up_and_blocks_no_other() {
     let harness =
-        PushHarness::new(AddressPolicy { max_age: Duration::from_millis(500), ..policy() }).await;
+        PushHarness::new(DeliveryPolicy { max_age: Duration::from_millis(500), ..policy() }).await;
     let unreachable_url = TestReceiver::with_responses(&[]).await.url(); // Nobody listens there any more.
     let mut listener = TestReceiver::with_responses(&[]).await;
     let id = harness.run_execution().await;
@@ -164,7 +165,7 @@ async fn an_unreachable_receiver_is_given_up_and_blocks_no_other() {
         PushTarget { id: "other".to_owned(), ..target(id, ProtocolVersion::V0_3, &listener.url()) };
     harness.registry.set(other, 0).await.unwrap();
     assert_eq!(listener.bodies(3).await.len(), 3);
-    harness.settled().await;
+    harness.wait_until_settled().await;
 }
 
 #[tokio::test]
@@ -180,9 +181,10 @@ async fn secrets_are_not_in_the_data_directory() {
     let mut read = 0;
     for file in std::fs::read_dir(harness.folder.path().join("data")).unwrap() {
         let bytes = std::fs::read(file.unwrap().path()).unwrap();
-        let holds = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
-        assert!(!["canary", "127.0.0.1"].iter().any(|text| holds(text)));
-        read += usize::from(holds("push_targets"));
+        let contains_text =
+            |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        assert!(!["canary", "127.0.0.1"].iter().any(|text| contains_text(text)));
+        read += usize::from(contains_text("push_targets"));
     }
     assert!(read > 0, "the tables were looked at");
 }

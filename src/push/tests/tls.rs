@@ -22,17 +22,17 @@ async fn serve_tls() -> (u16, JoinHandle<Option<ReceivedRequest>>) {
         .unwrap();
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let serving = tokio::spawn(async move {
+    let server_handle = tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
         let mut stream = TlsAcceptor::from(Arc::new(config)).accept(stream).await.ok()?;
         let request = read(&mut stream).await?;
         stream.write_all(b"HTTP/1.1 204 Fine\r\n\r\n").await.unwrap();
         Some(request)
     });
-    (port, serving)
+    (port, server_handle)
 }
 
-fn roots() -> RootCertStore {
+fn root_store() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from(&include_bytes!("tls/authority.der")[..])).unwrap();
     roots
@@ -43,8 +43,8 @@ async fn send_notification(
     host: &str,
     roots: Option<RootCertStore>,
 ) -> (Result<(), WebhookError>, bool) {
-    let (port, serving) = serve_tls().await;
-    let policy = AddressPolicy { timeout: Duration::from_secs(10), ..policy() };
+    let (port, server_handle) = serve_tls().await;
+    let policy = DeliveryPolicy { timeout: Duration::from_secs(10), ..policy() };
     let webhook_client = match roots {
         Some(roots) => WebhookClient::with_roots(policy, roots),
         None => WebhookClient::new(policy),
@@ -55,13 +55,13 @@ async fn send_notification(
         .unwrap()
         .send(&WebhookRequest::notification(&target, b"{}".to_vec(), None))
         .await;
-    (result, serving.await.unwrap().is_some())
+    (result, server_handle.await.unwrap().is_some())
 }
 
 #[tokio::test]
 async fn a_trusted_certificate_is_accepted_by_address_and_name() {
     for host in ["127.0.0.1", "localhost", "LOCALHOST.", "[::ffff:127.0.0.1]"] {
-        let (result, was_received) = send_notification(host, Some(roots())).await;
+        let (result, was_received) = send_notification(host, Some(root_store())).await;
         result.unwrap_or_else(|error| panic!("{host}: {}", error_chain(&error)));
         assert!(was_received, "{host}");
     }
@@ -69,7 +69,7 @@ async fn a_trusted_certificate_is_accepted_by_address_and_name() {
 
 #[tokio::test]
 async fn an_untrusted_receiver_gets_no_push() {
-    for (host, roots) in [("127.0.0.1", None), ("127.0.0.2", Some(roots()))] {
+    for (host, roots) in [("127.0.0.1", None), ("127.0.0.2", Some(root_store()))] {
         let (result, was_received) = send_notification(host, roots).await;
         assert!(
             matches!(result, Err(WebhookError::Connect(_))) && !was_received,

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::*;
 
-fn policy(allow: &[&str], insecure_http: bool) -> AddressPolicy {
-    let allow = allow.iter().map(|net| net.parse().unwrap()).collect();
+fn policy(allowed_networks: &[&str], allows_http: bool) -> DeliveryPolicy {
+    let allowed_networks = allowed_networks.iter().map(|net| net.parse().unwrap()).collect();
     let (timeout, max_age) = (Duration::from_secs(15), Duration::from_secs(3600));
-    AddressPolicy { allow, insecure_http, timeout, max_age, authorities: Vec::new() }
+    DeliveryPolicy { allowed_networks, allows_http, timeout, max_age, authorities: Vec::new() }
 }
 
 /// Spellings of this machine, of its neighbors and of cloud metadata services, and confusing spellings.
@@ -159,8 +159,12 @@ fn public_urls_are_accepted_and_normalized() {
     ];
     for (url, authority, port, path) in rows {
         check_url(url, &policy(&[], false)).unwrap_or_else(|refused| panic!("{url}: {refused}"));
-        let read = ReceiverUrl::parse(url).unwrap();
-        assert_eq!((&*read.authority(), read.port, &*read.path), (authority, port, path), "{url}");
+        let parsed = ReceiverUrl::parse(url).unwrap();
+        assert_eq!(
+            (&*parsed.authority(), parsed.port, &*parsed.path),
+            (authority, port, path),
+            "{url}"
+        );
     }
 }
 

@@ -3,7 +3,7 @@
 pub mod public_address;
 
 use algonius_a2a::v1::{Binding, Card, CardCapabilities, CardSecurity, Interface, ProtocolVersion};
-use algonius_a2a::{self, CardForm};
+use algonius_a2a::{self, CardFormat};
 use algonius_actors::model::access::endpoint_config::{CallerAuth, ProtocolOperation};
 use algonius_actors::model::agent::{Access, AgentSpec};
 use algonius_actors::model::code::Code;
@@ -59,7 +59,7 @@ impl FromRequestParts<App> for CardViewer {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, EarlyRefusal> {
         // Everybody may read public cards, so wrong credentials do not count against an address here.
-        if !app.access.public_card {
+        if !app.access.has_public_cards {
             caller::authenticate_request(parts, app).await?;
         }
         Ok(Self)
@@ -102,22 +102,25 @@ pub async fn default_agent_card(
     _: CardViewer,
     headers: HeaderMap,
 ) -> Result<Response, ProblemBody> {
-    let none = || Failure::new(Code::AgentUnknown, "this service has no default agent");
-    card_response(&app, app.agents.default_agent.as_ref().ok_or_else(none)?, &headers)
+    let no_default_agent = || Failure::new(Code::AgentUnknown, "this service has no default agent");
+    card_response(&app, app.agents.default_agent.as_ref().ok_or_else(no_default_agent)?, &headers)
 }
 
 fn card_response(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Response, ProblemBody> {
-    let body = negotiated_json(&for_host(app, id, headers.get(header::HOST))?, headers);
-    Ok(cacheable_response(&body, app.access.public_card, app.started_at, headers))
+    let body = negotiated_json(&card_for_host(app, id, headers.get(header::HOST))?, headers);
+    Ok(cacheable_response(&body, app.access.has_public_cards, app.in_force_since, headers))
 }
 
 /// Returns the card of an agent for a caller that used this host.
 ///
 /// # Errors
 /// `agent-unknown`.
-pub fn for_host(app: &App, id: &AgentId, host: Option<&HeaderValue>) -> Result<Card, Failure> {
-    let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
-    app.agents.get(id).map(|spec| card(app, spec, &app.public_addresses.of(host))).ok_or_else(none)
+pub fn card_for_host(app: &App, id: &AgentId, host: Option<&HeaderValue>) -> Result<Card, Failure> {
+    let no_such_agent = || Failure::new(Code::AgentUnknown, "there is no such agent");
+    app.agents
+        .get(id)
+        .map(|spec| card(app, spec, &app.public_addresses.of(host)))
+        .ok_or_else(no_such_agent)
 }
 
 /// Returns the card for an authenticated caller, in the form of its version.
@@ -131,10 +134,10 @@ pub fn card_json(
     host: Option<&HeaderValue>,
 ) -> Result<Value, Failure> {
     let form = match version {
-        ProtocolVersion::V0_3 => CardForm::Only0_3,
-        ProtocolVersion::V1_0 => CardForm::Pure1_0,
+        ProtocolVersion::V0_3 => CardFormat::Only0_3,
+        ProtocolVersion::V1_0 => CardFormat::Pure1_0,
     };
-    for_host(app, id, host).map(|card| algonius_a2a::card(&card, form))
+    card_for_host(app, id, host).map(|card| algonius_a2a::card_json(&card, form))
 }
 
 /// Writes a card in the form that the request selects with `A2A-Version`: readers of 1.0 may reject unknown fields.
@@ -144,26 +147,26 @@ fn negotiated_json(card: &Card, headers: &HeaderMap) -> Value {
     let is_v1_requested = requested_version.is_some_and(|version| version.trim().starts_with("1."));
     let form = match (offers_version(ProtocolVersion::V0_3), offers_version(ProtocolVersion::V1_0))
     {
-        (true, true) if is_v1_requested => CardForm::Pure1_0,
-        (true, true) => CardForm::Hybrid,
-        (false, _) => CardForm::Pure1_0,
-        (true, false) => CardForm::Only0_3,
+        (true, true) if is_v1_requested => CardFormat::Pure1_0,
+        (true, true) => CardFormat::Hybrid,
+        (false, _) => CardFormat::Pure1_0,
+        (true, false) => CardFormat::Only0_3,
     };
-    algonius_a2a::card(card, form)
+    algonius_a2a::card_json(card, form)
 }
 
 /// Creates a response that the caller may cache; a caller with the current version receives only the status 304.
 fn cacheable_response(
     body: &Value,
     is_public: bool,
-    since: DateTime<Utc>,
+    last_modified: DateTime<Utc>,
     headers: &HeaderMap,
 ) -> Response {
     // The content, not the time of the configuration: the same card may differ by the host of the caller.
     let hash = Sha256::digest(body.to_string());
     let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    let tag = format!("\"{hex}\"");
-    let mut response = if has_etag(headers, &tag) {
+    let etag = format!("\"{hex}\"");
+    let mut response = if has_etag(headers, &etag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         json("application/json", StatusCode::OK, body)
@@ -174,35 +177,35 @@ fn cacheable_response(
         // A shared cache must not serve a card to callers without a token.
         ("no-store", "A2A-Version, Authorization")
     };
-    let all = response.headers_mut();
-    all.insert(header::CACHE_CONTROL, HeaderValue::from_static(control));
-    all.insert(header::VARY, HeaderValue::from_static(vary));
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
-        all.insert(header::ETAG, tag);
+    let response_headers = response.headers_mut();
+    response_headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(control));
+    response_headers.insert(header::VARY, HeaderValue::from_static(vary));
+    if let Ok(etag) = HeaderValue::from_str(&etag) {
+        response_headers.insert(header::ETAG, etag);
     }
     // The content of a card depends only on the configuration.
-    let since = since.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
-    if let Ok(since) = HeaderValue::from_str(&since) {
-        all.insert(header::LAST_MODIFIED, since);
+    let last_modified = last_modified.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    if let Ok(last_modified) = HeaderValue::from_str(&last_modified) {
+        response_headers.insert(header::LAST_MODIFIED, last_modified);
     }
     response
 }
 
 /// True if the caller already has the version with this entity tag.
-fn has_etag(headers: &HeaderMap, tag: &str) -> bool {
-    let lines = headers.get_all(header::IF_NONE_MATCH).iter();
-    let texts = lines.filter_map(|line| line.to_str().ok());
+fn has_etag(headers: &HeaderMap, etag: &str) -> bool {
+    let header_values = headers.get_all(header::IF_NONE_MATCH).iter();
+    let texts = header_values.filter_map(|line| line.to_str().ok());
     let mut tags = texts.flat_map(|text| text.split(',')).map(str::trim);
-    tags.any(|other| other == "*" || other.trim_start_matches("W/") == tag)
+    tags.any(|candidate| candidate == "*" || candidate.trim_start_matches("W/") == etag)
 }
 
 /// Builds the card of an agent.
 #[must_use]
 pub fn card(app: &App, spec: &AgentSpec, address: &PublicAddress) -> Card {
-    let a2a_exposure = &spec.a2a_exposure;
-    let is_listed = |it: &Interface| a2a_exposure.card_bindings.contains(&it.binding);
+    let endpoint_config = &spec.endpoint_config;
+    let is_listed = |it: &Interface| endpoint_config.card_bindings.contains(&it.binding);
     let offers = |operation: ProtocolOperation| {
-        SERVICE_FEATURES.operations.contains(&operation) && a2a_exposure.offers(operation)
+        SERVICE_FEATURES.operations.contains(&operation) && endpoint_config.offers(operation)
     };
     Card {
         name: spec.profile.name.clone(),
@@ -212,17 +215,17 @@ pub fn card(app: &App, spec: &AgentSpec, address: &PublicAddress) -> Card {
         capabilities: CardCapabilities {
             streaming: offers(ProtocolOperation::Stream),
             push: offers(ProtocolOperation::Push),
-            extended: offers(ProtocolOperation::ExtendedCard),
+            has_extended_card: offers(ProtocolOperation::ExtendedCard),
             extensions: extension::agent_extensions(spec),
         },
-        input_modes: a2a_exposure.input_modes.clone(),
-        output_modes: a2a_exposure.output_modes.clone(),
+        input_modes: endpoint_config.input_modes.clone(),
+        output_modes: endpoint_config.output_modes.clone(),
         skills: spec.profile.skills.clone(),
-        details: a2a_exposure.details.clone(),
-        security: match &a2a_exposure.credential {
+        details: endpoint_config.details.clone(),
+        security: match &endpoint_config.caller_auth {
             CallerAuth::Bearer => CardSecurity::Bearer,
             CallerAuth::ApiKey(header) => CardSecurity::ApiKey(header.clone()),
-            CallerAuth::Nothing => CardSecurity::Nothing,
+            CallerAuth::Nothing => CardSecurity::NoAuthentication,
         },
     }
 }
@@ -238,28 +241,28 @@ const UNAVAILABLE: &str = "It is unavailable: its program is not installed.";
 /// Returns the description of the agent, whether it is unavailable, and the part of its
 /// access that is not enforced.
 fn description(spec: &AgentSpec) -> String {
-    if spec.unavailable().is_some() {
+    if spec.unavailable_failure().is_some() {
         return format!("{} {UNAVAILABLE}", spec.profile.description.trim_end());
     }
     let enforcement = spec.confinement().map(|confinement| confinement.enforcement);
-    let about = match (spec.access, enforcement) {
+    let enforcement_note = match (spec.access, enforcement) {
         (Access::ReadOnly, Some(Enforcement::Off | Enforcement::Unavailable)) => NOT_ENFORCED,
         (Access::ReadOnly, Some(Enforcement::Partial)) => PARTLY_ENFORCED,
         _ => return spec.profile.description.clone(),
     };
-    format!("{} {about}", spec.profile.description.trim_end())
+    format!("{} {enforcement_note}", spec.profile.description.trim_end())
 }
 
 /// Returns the interfaces of the agent that the service also offers, by binding, then by version.
 #[must_use]
 pub fn interfaces(app: &App, spec: &AgentSpec, address: &PublicAddress) -> Vec<Interface> {
-    let a2a_exposure = &spec.a2a_exposure;
-    let pairs = a2a_exposure
+    let endpoint_config = &spec.endpoint_config;
+    let pairs = endpoint_config
         .bindings
         .iter()
-        .flat_map(|binding| a2a_exposure.versions.iter().map(|version| (*binding, *version)));
-    let served = pairs.filter(|pair| SERVICE_FEATURES.interfaces.contains(pair));
-    served.filter_map(|pair| interface(app, (spec, address), pair)).collect()
+        .flat_map(|binding| endpoint_config.versions.iter().map(|version| (*binding, *version)));
+    let offered_pairs = pairs.filter(|pair| SERVICE_FEATURES.interfaces.contains(pair));
+    offered_pairs.filter_map(|pair| interface(app, (spec, address), pair)).collect()
 }
 
 /// Returns one interface. A client of 0.3 cannot name an agent over gRPC: it reaches the default agent, or the agent
@@ -292,7 +295,7 @@ fn interface(
 /// Returns the base URL of the paths of an agent.
 fn base_url(address: &PublicAddress, spec: &AgentSpec) -> String {
     let default_path = || format!("/agents/{}", spec.id);
-    let path = spec.a2a_exposure.base_path.clone().unwrap_or_else(default_path);
+    let path = spec.endpoint_config.base_path.clone().unwrap_or_else(default_path);
     format!("{}{path}", address.url)
 }
 

@@ -69,7 +69,7 @@ impl RequestDialect {
 
     /// Writes one event of a stream.
     #[must_use]
-    pub fn event(self, event: StreamEvent) -> Value {
+    pub fn write_event(self, event: StreamEvent) -> Value {
         match self {
             Self::Rpc0_3 => v0_3::write::event(event),
             Self::Rest0_3 => rest::write::event(event),
@@ -77,7 +77,7 @@ impl RequestDialect {
         }
     }
 
-    fn send(self, params: Value) -> Result<SendRequest, Failure> {
+    fn read_send_request(self, params: Value) -> Result<SendRequest, Failure> {
         match self {
             Self::Rpc0_3 => v0_3::read::send(params),
             Self::Rest0_3 => rest::read::send(params),
@@ -85,15 +85,19 @@ impl RequestDialect {
         }
     }
 
-    fn sent_message(
+    fn read_sent_message(
         self,
         params: Value,
         metadata: RequestMetadata,
     ) -> Result<SentMessage, Failure> {
-        Ok(SentMessage { version: self.version(), metadata, send: self.send(params)? })
+        Ok(SentMessage {
+            version: self.version(),
+            metadata,
+            request: self.read_send_request(params)?,
+        })
     }
 
-    fn get(self, params: Value) -> Result<TaskQuery, Failure> {
+    fn read_task_query(self, params: Value) -> Result<TaskQuery, Failure> {
         match self {
             Self::Rpc0_3 => v0_3::read::get(params),
             Self::Rest0_3 => rest::read::get(params),
@@ -101,7 +105,7 @@ impl RequestDialect {
         }
     }
 
-    fn id(self, params: Value) -> Result<String, Failure> {
+    fn read_task_id(self, params: Value) -> Result<String, Failure> {
         match self {
             Self::Rpc0_3 => v0_3::read::cancel(params),
             Self::Rest0_3 => rest::read::cancel(params),
@@ -109,7 +113,7 @@ impl RequestDialect {
         }
     }
 
-    fn list(self, params: Value) -> Result<ListRequest, Failure> {
+    fn read_list_request(self, params: Value) -> Result<ListRequest, Failure> {
         match self {
             // 0.3 has no method for lists over JSON-RPC, so no call of that dialect arrives here.
             Self::Rpc0_3 | Self::V1_0 => json::read::list(params),
@@ -119,7 +123,7 @@ impl RequestDialect {
 
     /// Writes the answer to a message.
     #[must_use]
-    pub fn reply(self, reply: SendResponse) -> Value {
+    pub fn write_reply(self, reply: SendResponse) -> Value {
         match self {
             Self::Rpc0_3 => v0_3::write::reply(reply),
             Self::Rest0_3 => rest::write::reply(reply),
@@ -127,7 +131,7 @@ impl RequestDialect {
         }
     }
 
-    fn task(self, task: Task) -> Value {
+    fn write_task(self, task: Task) -> Value {
         match self {
             Self::Rpc0_3 => v0_3::write::task(task),
             Self::Rest0_3 => rest::write::task(task),
@@ -135,7 +139,7 @@ impl RequestDialect {
         }
     }
 
-    fn push(self, params: Value) -> Result<PushConfig, Failure> {
+    fn read_push_config(self, params: Value) -> Result<PushConfig, Failure> {
         match self {
             Self::Rpc0_3 => v0_3::read::push_set(params),
             Self::Rest0_3 => rest::read::push_set(params),
@@ -143,7 +147,7 @@ impl RequestDialect {
         }
     }
 
-    fn push_query(self, params: Value) -> Result<PushQuery, Failure> {
+    fn read_push_query(self, params: Value) -> Result<PushQuery, Failure> {
         match self {
             Self::Rpc0_3 => v0_3::read::push_get(params),
             Self::Rest0_3 => rest::read::push_get(params),
@@ -151,7 +155,7 @@ impl RequestDialect {
         }
     }
 
-    fn push_list(self, params: Value) -> Result<String, Failure> {
+    fn read_push_list_task(self, params: Value) -> Result<String, Failure> {
         match self {
             Self::Rpc0_3 => v0_3::read::push_list(params),
             Self::Rest0_3 => rest::read::push_list(params),
@@ -159,7 +163,7 @@ impl RequestDialect {
         }
     }
 
-    fn push_config(self, config: PushConfig) -> Value {
+    fn write_push_config(self, config: PushConfig) -> Value {
         match self {
             Self::Rpc0_3 => v0_3::write::push(config),
             Self::Rest0_3 => rest::write::push(config),
@@ -167,7 +171,7 @@ impl RequestDialect {
         }
     }
 
-    fn push_configs(self, configs: Vec<PushConfig>) -> Value {
+    fn write_push_configs(self, configs: Vec<PushConfig>) -> Value {
         match self {
             Self::Rpc0_3 => v0_3::write::push_configs(configs),
             Self::Rest0_3 => rest::write::push_configs(configs),
@@ -175,7 +179,7 @@ impl RequestDialect {
         }
     }
 
-    fn empty_response(self) -> Value {
+    fn write_empty_response(self) -> Value {
         match self {
             Self::Rpc0_3 => v0_3::write::empty_response(),
             Self::Rest0_3 => rest::write::empty_response(),
@@ -183,7 +187,7 @@ impl RequestDialect {
         }
     }
 
-    fn page(self, page: ListPage) -> Value {
+    fn write_page(self, page: ListPage) -> Value {
         match self {
             Self::Rpc0_3 | Self::V1_0 => json::write::page(page),
             Self::Rest0_3 => rest::write::page(page),
@@ -210,21 +214,23 @@ pub async fn perform(
     // A request that waits for the end keeps this future alive, so all other operations have boxes of their own.
     match operation {
         Method::Stream => {
-            let sending = dialect.sent_message(params, metadata)?;
-            Box::pin(operations::stream(app, &caller, agent, sending))
+            let sent_message = dialect.read_sent_message(params, metadata)?;
+            Box::pin(operations::stream(app, &caller, agent, sent_message))
                 .await
                 .map(OperationResponse::Stream)
         }
         Method::Subscribe => {
-            let id = dialect.id(params)?;
-            let as_known = (dialect.version(), &metadata);
-            let events = Box::pin(operations::subscribe(app, &caller, agent, &id, as_known)).await;
+            let id = dialect.read_task_id(params)?;
+            let version_and_metadata = (dialect.version(), &metadata);
+            let events =
+                Box::pin(operations::subscribe(app, &caller, agent, &id, version_and_metadata))
+                    .await;
             events.map(OperationResponse::Stream)
         }
         Method::Send => {
-            let sending = dialect.sent_message(params, metadata)?;
-            let reply = operations::send(app, &caller, agent, sending).await?;
-            Ok(OperationResponse::Complete(dialect.reply(reply)))
+            let sent_message = dialect.read_sent_message(params, metadata)?;
+            let reply = operations::send(app, &caller, agent, sent_message).await?;
+            Ok(OperationResponse::Complete(dialect.write_reply(reply)))
         }
         _ => {
             let request = (dialect, params, metadata.host);
@@ -243,44 +249,48 @@ async fn perform_unary(
 ) -> Result<Value, Failure> {
     match operation {
         Method::Get => {
-            let task = operations::get(app, caller, agent, dialect.get(params)?).await?;
-            Ok(dialect.task(task))
+            let task =
+                operations::get(app, caller, agent, dialect.read_task_query(params)?).await?;
+            Ok(dialect.write_task(task))
         }
         Method::Status => {
-            let task = operations::get(app, caller, agent, dialect.get(params)?).await?;
+            let task =
+                operations::get(app, caller, agent, dialect.read_task_query(params)?).await?;
             Ok(v0_3::write::status(task.status))
         }
         Method::List => {
-            let page = operations::list(app, caller, agent, dialect.list(params)?).await?;
-            Ok(dialect.page(page))
+            let page =
+                operations::list(app, caller, agent, dialect.read_list_request(params)?).await?;
+            Ok(dialect.write_page(page))
         }
         Method::Cancel => {
-            let task = operations::cancel(app, caller, agent, &dialect.id(params)?).await?;
-            Ok(dialect.task(task))
+            let task =
+                operations::cancel(app, caller, agent, &dialect.read_task_id(params)?).await?;
+            Ok(dialect.write_task(task))
         }
         Method::ExtendedCard | Method::Card => {
             card::card_json(app, agent, dialect.version(), host.as_ref())
         }
         Method::PushSet => {
-            let (version, config) = (dialect.version(), dialect.push(params)?);
+            let (version, config) = (dialect.version(), dialect.read_push_config(params)?);
             let config = push::push_set(app, caller, agent, version, config).await?;
-            Ok(dialect.push_config(config))
+            Ok(dialect.write_push_config(config))
         }
         Method::PushGet => {
-            let PushQuery { task_id, id } = dialect.push_query(params)?;
+            let PushQuery { task_id, id } = dialect.read_push_query(params)?;
             let config = push::push_get(app, caller, agent, &task_id, id.as_deref()).await?;
-            Ok(dialect.push_config(config))
+            Ok(dialect.write_push_config(config))
         }
         Method::PushList => {
-            let id = dialect.push_list(params)?;
+            let id = dialect.read_push_list_task(params)?;
             let configs = push::push_list(app, caller, agent, &id).await?;
-            Ok(dialect.push_configs(configs))
+            Ok(dialect.write_push_configs(configs))
         }
         Method::PushDelete => {
-            let PushQuery { task_id, id } = dialect.push_query(params)?;
+            let PushQuery { task_id, id } = dialect.read_push_query(params)?;
             let id = id.as_deref().unwrap_or(&task_id);
             push::push_delete(app, caller, agent, &task_id, id).await?;
-            Ok(dialect.empty_response())
+            Ok(dialect.write_empty_response())
         }
         Method::Send | Method::Stream | Method::Subscribe => {
             Err(Failure::new(Code::Internal, "messages and streams are dispatched separately"))

@@ -71,8 +71,10 @@ async fn execute(
     let caller = caller.require_right(right, Some(agent))?;
     match call {
         EnvelopeCall::Execute(send) => {
-            let sending = SentMessage { version, metadata, send: *send };
-            operations::send(app, &caller, agent, sending).await.map(|reply| dialect.reply(reply))
+            let sent_message = SentMessage { version, metadata, request: *send };
+            operations::send(app, &caller, agent, sent_message)
+                .await
+                .map(|reply| dialect.write_reply(reply))
         }
         EnvelopeCall::Capabilities => card::card_json(app, agent, version, metadata.host.as_ref()),
         EnvelopeCall::Status => to_json(&app.agent_status(agent).await?),
@@ -82,5 +84,5 @@ async fn execute(
 fn error_response(failure: &Failure, body: &Value) -> Response {
     let status = StatusCode::from_u16(problem::wire_codes(failure.code).http);
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response::with_failure(response::json("application/json", status, body), failure)
+    response::with_failure_headers(response::json("application/json", status, body), failure)
 }

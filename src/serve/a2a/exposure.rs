@@ -18,18 +18,18 @@ pub fn check(
     binding: Binding,
     operation: ProtocolOperation,
 ) -> Result<(), Failure> {
-    let a2a_exposure = &spec.a2a_exposure;
-    if !a2a_exposure.versions.contains(&version) {
+    let endpoint_config = &spec.endpoint_config;
+    if !endpoint_config.versions.contains(&version) {
         let message = format!("this agent does not support A2A {}", version.as_str());
         return Err(Failure::new(Code::VersionUnsupported, message));
     }
-    if !a2a_exposure.bindings.contains(&binding) {
+    if !endpoint_config.bindings.contains(&binding) {
         let message = format!("this agent cannot be called over {}", binding.as_str());
         return Err(Failure::new(Code::Unsupported, message));
     }
     match operation {
-        _ if a2a_exposure.offers(operation) => Ok(()),
-        ProtocolOperation::Push => Err(no_push()),
+        _ if endpoint_config.offers(operation) => Ok(()),
+        ProtocolOperation::Push => Err(push_unsupported()),
         ProtocolOperation::Send
         | ProtocolOperation::Stream
         | ProtocolOperation::Get
@@ -48,10 +48,14 @@ pub fn check(
 /// # Errors
 /// `push-unsupported`.
 pub fn check_push(spec: &AgentSpec) -> Result<(), Failure> {
-    if spec.a2a_exposure.offers(ProtocolOperation::Push) { Ok(()) } else { Err(no_push()) }
+    if spec.endpoint_config.offers(ProtocolOperation::Push) {
+        Ok(())
+    } else {
+        Err(push_unsupported())
+    }
 }
 
-fn no_push() -> Failure {
+fn push_unsupported() -> Failure {
     Failure::new(Code::PushUnsupported, "this agent does not send push notifications")
 }
 
@@ -60,7 +64,7 @@ fn no_push() -> Failure {
 /// # Errors
 /// `content-type-unsupported`.
 pub fn check_media_types(spec: &AgentSpec, parts: &[A2aPart]) -> Result<(), Failure> {
-    let modes = &spec.a2a_exposure.input_modes;
+    let modes = &spec.endpoint_config.input_modes;
     if parts.iter().all(|part| modes.iter().any(|mode| mode_matches(mode, media_type(part)))) {
         return Ok(());
     }
@@ -98,20 +102,20 @@ mod tests {
 
     #[test]
     fn media_types_match_by_wildcard_without_parameters() {
-        let of = |content, own: Option<&str>| A2aPart {
+        let part_of = |content, own: Option<&str>| A2aPart {
             media_type: own.map(str::to_owned),
             ..A2aPart { content, ..A2aPart::text(String::new()) }
         };
         let text = || PartContent::Text(String::new());
         for (part, mode, is_match) in [
-            (of(text(), None), "text/plain", true),
-            (of(text(), Some("Text/Plain; charset=utf-8")), "text/plain", true),
-            (of(text(), Some("text/html")), "text/plain", false),
-            (of(text(), Some("text/html")), "text/*", true),
-            (of(text(), Some("nonsense")), "text/*", false),
-            (of(PartContent::Data(json!(1)), None), "application/json", true),
-            (of(PartContent::Raw(String::new()), None), "text/plain", false),
-            (of(PartContent::Raw(String::new()), Some("image/png")), "*/*", true),
+            (part_of(text(), None), "text/plain", true),
+            (part_of(text(), Some("Text/Plain; charset=utf-8")), "text/plain", true),
+            (part_of(text(), Some("text/html")), "text/plain", false),
+            (part_of(text(), Some("text/html")), "text/*", true),
+            (part_of(text(), Some("nonsense")), "text/*", false),
+            (part_of(PartContent::Data(json!(1)), None), "application/json", true),
+            (part_of(PartContent::Raw(String::new()), None), "text/plain", false),
+            (part_of(PartContent::Raw(String::new()), Some("image/png")), "*/*", true),
         ] {
             assert_eq!(mode_matches(mode, media_type(&part)), is_match, "{part:?} {mode}");
         }
@@ -119,13 +123,13 @@ mod tests {
 
     #[test]
     fn disabled_operations_are_refused_by_their_own_code() {
-        let a2a_exposure = EndpointConfig {
+        let endpoint_config = EndpointConfig {
             versions: vec![ProtocolVersion::V1_0],
             bindings: vec![Binding::JsonRpc],
             operations: vec![ProtocolOperation::Send],
             ..EndpointConfig::default()
         };
-        let spec = crate::serve::tests::spec("a", a2a_exposure);
+        let spec = crate::serve::tests::spec("a", endpoint_config);
         let code = |version, binding, operation| {
             check(&spec, version, binding, operation).err().map(|failure| failure.code)
         };

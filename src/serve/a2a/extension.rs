@@ -43,16 +43,18 @@ type Extension = (String, String, bool);
 
 /// Returns the extensions of an agent.
 pub(in crate::serve) fn agent_extensions(spec: &AgentSpec) -> Vec<Extension> {
-    let further = (!spec.override_policy.has_no_overrides()).then(|| extension(&OVERRIDES_ENTRY));
-    let streams = common_extensions()
+    let overrides_extension =
+        (!spec.override_policy.has_no_overrides()).then(|| extension(&OVERRIDES_ENTRY));
+    let common = common_extensions()
         .into_iter()
         .filter(|(uri, ..)| uri != STDERR_EXTENSION || has_processes(spec));
-    let questions = INTERACTIVE_ENTRIES.iter().filter(|_| is_interactive(spec)).map(extension);
-    streams
-        .chain(parameters(spec))
-        .chain(further)
-        .chain(questions)
-        .chain([isolation_or_kind(spec)])
+    let interaction_extensions =
+        INTERACTIVE_ENTRIES.iter().filter(|_| is_interactive(spec)).map(extension);
+    common
+        .chain(parameters_extension(spec))
+        .chain(overrides_extension)
+        .chain(interaction_extensions)
+        .chain([isolation_or_kind_extension(spec)])
         .collect()
 }
 
@@ -67,7 +69,7 @@ pub(in crate::serve) fn common_extensions() -> Vec<Extension> {
 }
 
 /// Returns the extension with the parameters that a caller may set; `None` if there are none.
-fn parameters(spec: &AgentSpec) -> Option<Extension> {
+fn parameters_extension(spec: &AgentSpec) -> Option<Extension> {
     let names = spec.override_policy.params.join(", ");
     let text = format!("Values for templates of the agent, in the metadata of a message: {names}.");
     (!names.is_empty()).then(|| (PARAMETERS_EXTENSION.to_owned(), text, false))
@@ -79,12 +81,12 @@ fn has_processes(spec: &AgentSpec) -> bool {
 }
 
 /// Returns the extension about what performs the work: its isolation, or the kind of an agent that runs nothing here.
-fn isolation_or_kind(spec: &AgentSpec) -> Extension {
-    spec.confinement().map_or_else(|| kind(spec.kind()), isolation)
+fn isolation_or_kind_extension(spec: &AgentSpec) -> Extension {
+    spec.confinement().map_or_else(|| kind_extension(spec.kind()), isolation_extension)
 }
 
 /// Returns the extension with the isolation level of the agent; the gaps of the isolation are for the operator only.
-fn isolation(confinement: &Confinement) -> Extension {
+fn isolation_extension(confinement: &Confinement) -> Extension {
     let level = confinement.boundary.level.as_str();
     (
         ISOLATION_EXTENSION.to_owned(),
@@ -94,7 +96,7 @@ fn isolation(confinement: &Confinement) -> Extension {
 }
 
 /// Returns the extension with the kind of an agent that runs nothing on this machine.
-fn kind(kind: AgentKind) -> Extension {
+fn kind_extension(kind: AgentKind) -> Extension {
     (KIND_EXTENSION.to_owned(), format!("Kind of the agent: {}.", kind.as_str()), false)
 }
 
@@ -109,8 +111,8 @@ pub(in crate::serve) fn add_extension_headers(
     offered: &[Extension],
 ) {
     let is_requested = |uri: &&str| requested.iter().any(|requested| requested == uri);
-    let used = offered.iter().map(|(uri, ..)| uri.as_str()).filter(is_requested);
-    let value = used.collect::<Vec<_>>().join(", ");
+    let used_uris = offered.iter().map(|(uri, ..)| uri.as_str()).filter(is_requested);
+    let value = used_uris.collect::<Vec<_>>().join(", ");
     if let Ok(value) = HeaderValue::from_str(&value)
         && !value.is_empty()
     {

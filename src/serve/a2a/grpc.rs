@@ -34,14 +34,14 @@ type GrpcStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// Returns the routes of both services. They have no fallback, so that other paths are not affected.
 pub(in crate::serve) fn routes(app: &App) -> Router {
-    let old =
+    let v0_3_server =
         a2a_v1::a2a_service_server::A2aServiceServer::new(v0_3::GrpcServiceV03::new(app.clone()));
-    let new =
+    let v1_server =
         lf_a2a_v1::a2a_service_server::A2aServiceServer::new(v1::GrpcServiceV1::new(app.clone()));
     // The default of `tonic` has a fallback of its own, which would answer all paths of HTTP.
     Routes::from(Router::new())
-        .add_service(old.max_decoding_message_size(app.body_limits.max_bytes))
-        .add_service(new.max_decoding_message_size(app.body_limits.max_bytes))
+        .add_service(v0_3_server.max_decoding_message_size(app.body_limits.max_bytes))
+        .add_service(v1_server.max_decoding_message_size(app.body_limits.max_bytes))
         .into_axum_router()
         // Only for matching paths: a layer around the fallback would answer all other requests as gRPC.
         .route_layer(from_fn_with_state(app.clone(), interceptor::admit))
@@ -52,11 +52,11 @@ pub(in crate::serve) fn refusal_response(
     headers: &HeaderMap,
     failure: &Failure,
 ) -> Option<HttpResponse> {
-    is_call(headers).then(|| status::of(failure).into_http::<Body>())
+    is_grpc_call(headers).then(|| status::v1_status(failure).into_http::<Body>())
 }
 
 /// True if a request is a gRPC call, by its media type.
-pub(in crate::serve) fn is_call(headers: &HeaderMap) -> bool {
+pub(in crate::serve) fn is_grpc_call(headers: &HeaderMap) -> bool {
     interceptor::is_grpc(headers)
 }
 
@@ -67,10 +67,13 @@ pub(in crate::serve) fn version_of(path: &str) -> ProtocolVersion {
 }
 
 /// Returns a refusal as the response of a call of this version.
-pub(in crate::serve) fn status(failure: &Failure, version: ProtocolVersion) -> HttpResponse {
+pub(in crate::serve) fn status_response(
+    failure: &Failure,
+    version: ProtocolVersion,
+) -> HttpResponse {
     let status = match version {
-        ProtocolVersion::V0_3 => status::of_old(failure),
-        ProtocolVersion::V1_0 => status::of(failure),
+        ProtocolVersion::V0_3 => status::v0_3_status(failure),
+        ProtocolVersion::V1_0 => status::v1_status(failure),
     };
     status.into_http::<Body>()
 }
@@ -81,20 +84,20 @@ type StatusMapper = fn(&Failure) -> Status;
 /// Ends a call: a failure becomes a status.
 async fn respond<T>(
     to_status: StatusMapper,
-    work: impl Future<Output = Result<T, Failure>>,
+    operation: impl Future<Output = Result<T, Failure>>,
 ) -> GrpcResponse<T> {
-    work.await.map(Response::new).map_err(|failure| to_status(&failure))
+    operation.await.map(Response::new).map_err(|failure| to_status(&failure))
 }
 
 /// Writes events in the form of a version.
-fn stream<T: 'static>(
+fn to_grpc_stream<T: 'static>(
     to_status: StatusMapper,
     events: ResumableEvents,
     write: fn(StreamEvent) -> Result<T, Failure>,
 ) -> GrpcStream<T> {
-    let written = events.map(move |event| {
+    let messages = events.map(move |event| {
         let event = event.and_then(|(_, event)| write(event));
         event.map_err(|failure| to_status(&failure))
     });
-    Box::pin(written)
+    Box::pin(messages)
 }

@@ -1,7 +1,9 @@
 //! A2A over JSON-RPC, both versions: `POST /agents/<id>/v1`.
 
 use algonius_a2a::Method;
-use algonius_a2a::jsonrpc::{Id, JsonRpcCall, RejectedCall, failure, parse, success};
+use algonius_a2a::jsonrpc::{
+    JsonRpcCall, JsonRpcId, RejectedCall, failure_response, parse_call, success_response,
+};
 use algonius_a2a::problem;
 use algonius_actors::model::access::endpoint_config::{Binding, ProtocolVersion};
 use algonius_actors::model::code::Code;
@@ -32,9 +34,9 @@ pub async fn call(
     let version = version::response_version(&request);
     // The bytes are dropped as soon as they are parsed: a waiting request would otherwise keep them in memory,
     // together with the connection buffer that contains them.
-    let call = match body::json(&app, request).await {
-        Ok(bytes) => parse(&bytes),
-        Err(refusal) => return error_response(Id::NULL, &refusal, true),
+    let call = match body::read_json(&app, request).await {
+        Ok(bytes) => parse_call(&bytes),
+        Err(refusal) => return error_response(JsonRpcId::NULL, &refusal, true),
     };
     let JsonRpcCall { id, method, params } = match call {
         Ok(call) => call,
@@ -53,20 +55,22 @@ pub async fn call(
     });
     match respond(&app, caller, &agent, requested_version, operation_request).await {
         Ok(OperationResponse::Complete(result)) => {
-            response::large_json("application/json", StatusCode::OK, success(id, result))
+            response::large_json("application/json", StatusCode::OK, success_response(id, result))
         }
         Ok(OperationResponse::Stream(events)) => {
             // Each event repeats the id of the call, and so does the failure that may end the stream.
             let (event_id, failure_id) = (id.clone(), id);
-            let write = move |event| success(event_id.clone(), dialect.event(event));
-            let fail = move |refusal: &Failure| failure(failure_id.clone(), refusal);
-            sse::response(events, write, fail)
+            let write_event =
+                move |event| success_response(event_id.clone(), dialect.write_event(event));
+            let write_failure =
+                move |refusal: &Failure| failure_response(failure_id.clone(), refusal);
+            sse::response(events, write_event, write_failure)
         }
         // A client of 0.3 that requested events reads nothing else; a client of 1.0 expects a plain response.
         Err(refusal)
             if reads_events && operation.is_streamed() && dialect == RequestDialect::Rpc0_3 =>
         {
-            sse::refusal(&failure(id, &refusal))
+            sse::refusal(&failure_response(id, &refusal))
         }
         Err(refusal) => error_response(id, &refusal, false),
     }
@@ -102,9 +106,9 @@ fn resolve_method(
 
 /// Creates a JSON-RPC error. Its HTTP status is 200, except if the body was not received, or if the state of the
 /// service is the cause, so that a reverse proxy can react to it.
-fn error_response(id: Id, refusal: &Failure, is_http: bool) -> Response {
-    let uses_http_status = is_http || problem::is_unavailable(refusal.code);
+fn error_response(id: JsonRpcId, refusal: &Failure, is_transport_error: bool) -> Response {
+    let uses_http_status = is_transport_error || problem::is_unavailable(refusal.code);
     let status = if uses_http_status { response::status(refusal.code) } else { StatusCode::OK };
-    let body = failure(id, refusal);
-    response::with_failure(response::json("application/json", status, &body), refusal)
+    let body = failure_response(id, refusal);
+    response::with_failure_headers(response::json("application/json", status, &body), refusal)
 }

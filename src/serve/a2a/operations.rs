@@ -40,7 +40,7 @@ pub struct SentMessage {
     /// Metadata of the request.
     pub metadata: RequestMetadata,
     /// Message and the requested form of the answer.
-    pub send: SendRequest,
+    pub request: SendRequest,
 }
 
 /// Sends a message to an agent.
@@ -53,28 +53,30 @@ pub async fn send(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
-    sending: SentMessage,
+    sent_message: SentMessage,
 ) -> Result<SendResponse, Failure> {
-    let (wait, history) = (sending.send.wait, sending.send.history);
+    let (wait, history) = (sent_message.request.send_mode, sent_message.request.history);
     // A separate box, so that a waiting request does not retain the memory of the submission.
-    let submitted = Box::pin(submit(app, caller, agent, sending)).await?;
-    let SubmitReply { execution, progress, ended, .. } = submitted;
-    let (record, raw) = match ended {
+    let submit_reply = Box::pin(submit(app, caller, agent, sent_message)).await?;
+    let SubmitReply { execution, progress, ended_record: ended, .. } = submit_reply;
+    let (record, raw_answer) = match ended {
         // The api read the record after the submission: it is as new as the request.
         Some(record) => (lookup::visible_record(caller, agent, *record)?, None),
         None => {
             if !caller.scope.allows(Right::Read, Some(agent)) {
                 lookup::find_by_id(app, caller, agent, execution).await?; // Who may not look does not wait.
             }
-            let raw = match wait {
-                SendMode::Blocking => app.api.requests.settled(agent, execution, progress).await?,
+            let raw_answer = match wait {
+                SendMode::Blocking => {
+                    app.api.requests.wait_until_settled(agent, execution, progress).await?
+                }
                 SendMode::NonBlocking => None,
             };
-            (lookup::find_by_id(app, caller, agent, execution).await?, raw)
+            (lookup::find_by_id(app, caller, agent, execution).await?, raw_answer)
         }
     };
     // Raw output is not redacted. An administrator may see the task of another caller, but not its raw text.
-    let raw = raw.filter(|_| record.owner == caller.principal);
+    let raw_answer = raw_answer.filter(|_| record.owner == caller.principal);
     match &record.failure {
         // A caller that waits learns that the service is too busy from the status, so that it tries again; the task
         // alone says `rejected`, which is final.
@@ -86,7 +88,10 @@ pub async fn send(
     let view = TaskView::read(&app.api, &record).await?;
     match view.reply().await? {
         Some(message) => Ok(SendResponse::Message(message)),
-        None => view.task(history).await.map(|task| SendResponse::Task(view.with(raw, task))),
+        None => view
+            .task(history)
+            .await
+            .map(|task| SendResponse::Task(view.with_raw_answer(raw_answer, task))),
     }
 }
 
@@ -98,19 +103,20 @@ pub async fn stream(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
-    sending: SentMessage,
+    sent_message: SentMessage,
 ) -> Result<ResumableEvents, Failure> {
-    let (history, is_numbered) = (sending.send.history, sending.metadata.wants(CURSOR_EXTENSION));
+    let (history, wants_cursors) =
+        (sent_message.request.history, sent_message.metadata.wants(CURSOR_EXTENSION));
     // A stream of a new message has no earlier position, whatever header the client repeats.
     let range = StreamRange {
-        past_questions: false,
+        continues_past_questions: false,
         after: None,
-        ..stream_range(app, agent, &sending.metadata)
+        ..stream_range(app, agent, &sent_message.metadata)
     };
-    let ticket = submit(app, caller, agent, sending).await?;
-    let record = lookup::find_by_id(app, caller, agent, ticket.execution).await?;
+    let submit_reply = submit(app, caller, agent, sent_message).await?;
+    let record = lookup::find_by_id(app, caller, agent, submit_reply.execution).await?;
     let events = streaming::stream(&app.api, record, range, history).await?;
-    Ok(if is_numbered { with_cursors(events) } else { events })
+    Ok(if wants_cursors { with_cursors(events) } else { events })
 }
 
 /// Streams the events of a task: first a snapshot or, after a known event, all later events. In 0.3 a stream also
@@ -127,24 +133,25 @@ pub async fn subscribe(
 ) -> Result<ResumableEvents, Failure> {
     let record = lookup::find(app, caller, agent, id).await?;
     // A client that resumes after a known event may still miss the end, so its stream is served.
-    let is_over = record.outcome.is_some() && metadata.after.is_none();
-    if is_over && version == ProtocolVersion::V1_0 {
+    let has_ended = record.outcome.is_some() && metadata.after.is_none();
+    if has_ended && version == ProtocolVersion::V1_0 {
         return Err(Failure::new(Code::Unsupported, "the task has ended; look it up instead"));
     }
-    let past_questions = version == ProtocolVersion::V1_0;
-    let range = StreamRange { past_questions, ..stream_range(app, agent, metadata) };
+    let continues_past_questions = version == ProtocolVersion::V1_0;
+    let range = StreamRange { continues_past_questions, ..stream_range(app, agent, metadata) };
     let events = streaming::stream(&app.api, record, range, HistoryLength::All).await?;
     Ok(if metadata.wants(CURSOR_EXTENSION) { with_cursors(events) } else { events })
 }
 
 /// Returns the part of an execution that a caller streams, as far as it does not depend on the operation.
 fn stream_range(app: &App, agent: &AgentId, metadata: &RequestMetadata) -> StreamRange {
-    let streams = app.agents.get(agent).is_none_or(|spec| spec.a2a_exposure.stream_output);
+    let streams_output =
+        app.agents.get(agent).is_none_or(|spec| spec.endpoint_config.stream_output);
     let with_stderr = metadata.wants(STDERR_EXTENSION);
     StreamRange {
         after: metadata.after.clone(),
-        past_questions: false,
-        is_whole: !streams,
+        continues_past_questions: false,
+        sends_artifacts_at_end: !streams_output,
         with_stderr,
     }
 }
@@ -168,46 +175,47 @@ async fn submit(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
-    sending: SentMessage,
+    sent_message: SentMessage,
 ) -> Result<SubmitReply, Failure> {
-    let SentMessage { version, metadata, send: SendRequest { message, push: pushed, .. } } =
-        sending;
+    let SentMessage { version, metadata, request: SendRequest { message, push: push_config, .. } } =
+        sent_message;
     if let Some(spec) = app.agents.get(agent) {
         exposure::check_media_types(spec, &message.parts)?;
         // Checked before the message is accepted, because an accepted message is never answered with an error.
-        pushed.as_ref().map_or(Ok(()), |_| exposure::check_push(spec))?;
+        push_config.as_ref().map_or(Ok(()), |_| exposure::check_push(spec))?;
     }
-    let continues = match &message.task_id {
+    let continued_task = match &message.task_id {
         None => None,
         Some(id) => Some(lookup::find(app, caller, agent, id).await?),
     };
-    if let Some(config) = &pushed {
+    if let Some(config) = &push_config {
         // The target is built twice: here for the checks, and below with the id of the execution, which may not exist
         // yet.
         push::check(app, caller, version, config)?;
     }
-    if let Some(task) = &continues {
+    if let Some(task) = &continued_task {
         message::check(&message)?;
-        if let Some(answered) = answer::answer_interactions(app, caller, task, &message).await? {
-            if let Some(config) = pushed {
+        if let Some(submit_reply) = answer::answer_interactions(app, caller, task, &message).await?
+        {
+            if let Some(config) = push_config {
                 let target = push::push_target(app, caller, task.id, version, config)?;
                 push::register(app, target, task.last_event).await?;
             }
-            return Ok(answered);
+            return Ok(submit_reply);
         }
     }
-    let request = message::request(caller, agent, (message, metadata), continues.as_ref())?;
+    let request = message::request(caller, agent, (message, metadata), continued_task.as_ref())?;
     // An agent that was removed meanwhile is refused by the tree, so no check is needed for it here.
     if let Some(spec) = app.agents.get(agent) {
         override_policy::check_params(&spec.override_policy, request.input.params.keys())?;
     }
-    let ticket = app.api.requests.submit(caller, request).await?;
-    if let Some(config) = pushed {
-        let target = push::push_target(app, caller, ticket.execution, version, config)?;
+    let submit_reply = app.api.requests.submit(caller, request).await?;
+    if let Some(config) = push_config {
+        let target = push::push_target(app, caller, submit_reply.execution, version, config)?;
         // Push notifications start after this event: earlier events precede the message.
-        push::register(app, target, continues.map_or(0, |record| record.last_event)).await?;
+        push::register(app, target, continued_task.map_or(0, |record| record.last_event)).await?;
     }
-    Ok(ticket)
+    Ok(submit_reply)
 }
 
 /// Returns a task.
@@ -232,20 +240,20 @@ pub async fn list(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
-    list: ListRequest,
+    request: ListRequest,
 ) -> Result<ListPage, Failure> {
-    let (query, page_size) = page_query(agent, &list)?;
+    let (query, page_size) = page_query(agent, &request)?;
     let ExecutionPage { mut records, total } = app.api.reader.page(caller, query).await?;
     // The query asks for one entry more than the page has.
     let has_more = records.len() > page_size as usize;
     records.truncate(page_size as usize);
     let last = records.last().filter(|_| has_more);
-    let next_page_token = last.map(|last| page_cursor::write((last.status_at(), last.id)));
-    let history = HistoryLength::Last(list.history_length.unwrap_or(0));
+    let next_page_token = last.map(|last| page_cursor::write((last.status_changed_at(), last.id)));
+    let history = HistoryLength::Last(request.history_length.unwrap_or(0));
     let mut tasks = Vec::with_capacity(records.len());
     for record in &records {
         let view = TaskView::read(&app.api, record).await?;
-        tasks.push(if list.include_artifacts {
+        tasks.push(if request.include_artifacts {
             view.task(history).await?
         } else {
             view.outline(history).await?
@@ -256,24 +264,28 @@ pub async fn list(
 }
 
 /// Returns the query for a page, with one more entry than the page holds to detect its end, and the page size.
-fn page_query(agent: &AgentId, list: &ListRequest) -> Result<(ExecutionPageQuery, u32), Failure> {
-    let wrong = |text: &str| Failure::new(Code::InvalidParams, text);
-    let size = list.page_size.unwrap_or(DEFAULT_PAGE_SIZE);
+fn page_query(
+    agent: &AgentId,
+    request: &ListRequest,
+) -> Result<(ExecutionPageQuery, u32), Failure> {
+    let invalid_params = |text: &str| Failure::new(Code::InvalidParams, text);
+    let size = request.page_size.unwrap_or(DEFAULT_PAGE_SIZE);
     if !(1..=MAX_PAGE_SIZE).contains(&size) {
-        return Err(wrong("`pageSize` must be from 1 to 100"));
+        return Err(invalid_params("`pageSize` must be from 1 to 100"));
     }
     // Some clients send an empty token for the first page.
-    let token = list.page_token.as_deref().filter(|token| !token.is_empty());
+    let token = request.page_token.as_deref().filter(|token| !token.is_empty());
     let read_cursor = |token| {
-        page_cursor::read(token)
-            .ok_or_else(|| wrong("`pageToken` must be the `nextPageToken` of an earlier page"))
+        page_cursor::read(token).ok_or_else(|| {
+            invalid_params("`pageToken` must be the `nextPageToken` of an earlier page")
+        })
     };
     let query = ExecutionPageQuery {
         owner: None,
         agent: agent.clone(),
-        context: list.context_id.clone().map(ContextId),
-        public_state: list.state.map(task::public_state),
-        changed_since: list.changed_since,
+        context: request.context_id.clone().map(ContextId),
+        public_state: request.state.map(task::public_state),
+        changed_since: request.changed_since,
         after: token.map(read_cursor).transpose()?,
         limit: size + 1,
     };
@@ -294,7 +306,7 @@ pub async fn cancel(
     let record = lookup::find(app, caller, agent, id).await?;
     let (record, progress) = app.api.requests.cancel(caller, record.id).await?;
     // The cancellation is accepted before the process is gone; the answer must show the final state.
-    app.api.requests.ended(&record, progress).await?;
+    app.api.requests.wait_until_ended(&record, progress).await?;
     // Read again, because the record above is older than the end.
     get(app, caller, agent, TaskQuery { id: id.to_owned(), history: HistoryLength::All }).await
 }

@@ -31,7 +31,7 @@ pub struct RequestMetadata {
     /// Last position that the caller of a stream knows.
     pub after: Option<EventId>,
     /// Idempotency key of the request.
-    pub idempotency: Option<String>,
+    pub idempotency_key: Option<String>,
     /// Trace context of the request.
     pub trace: Option<TraceContext>,
     /// URIs of the extensions that the caller requests.
@@ -52,7 +52,7 @@ impl RequestMetadata {
             // Browsers send back whatever another service may have given them; an error would end their reconnection
             // for good.
             after: after.and_then(|text| EventId::parse(text.trim())),
-            idempotency: idempotency_key(headers)?,
+            idempotency_key: idempotency_key(headers)?,
             trace: trace_context(headers),
             extensions: extensions(headers),
             host: headers.get(HOST).cloned(),
@@ -69,10 +69,10 @@ impl RequestMetadata {
 /// Returns the extensions that a caller names, in several headers and several in each header.
 #[must_use]
 pub fn extensions(headers: &HeaderMap) -> Vec<String> {
-    let lines = EXTENSION_HEADERS.into_iter().flat_map(|name| headers.get_all(name));
-    let texts = lines.filter_map(|line| line.to_str().ok());
-    let each = texts.flat_map(|text| text.split(',')).map(str::trim);
-    each.filter(|text| !text.is_empty()).map(str::to_owned).collect()
+    let header_values = EXTENSION_HEADERS.into_iter().flat_map(|name| headers.get_all(name));
+    let texts = header_values.filter_map(|line| line.to_str().ok());
+    let names = texts.flat_map(|text| text.split(',')).map(str::trim);
+    names.filter(|text| !text.is_empty()).map(str::to_owned).collect()
 }
 
 /// Returns the trace context from the headers of a request.
@@ -87,9 +87,9 @@ pub fn trace_context(headers: &HeaderMap) -> Option<TraceContext> {
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Failure> {
-    let lines: Vec<_> =
+    let header_values: Vec<_> =
         headers.get_all(IDEMPOTENCY_KEY_HEADER).iter().map(HeaderValue::to_str).collect();
-    match lines.as_slice() {
+    match header_values.as_slice() {
         [] => Ok(None),
         [Ok(text)] if (1..=MAX_ID_BYTES).contains(&text.trim().len()) => {
             Ok(Some(text.trim().to_owned()))
@@ -126,11 +126,14 @@ mod tests {
 
     #[test]
     fn a_request_has_at_most_one_idempotency_key() {
-        let named = |name: &str| {
-            Ok(RequestMetadata { idempotency: Some(name.to_owned()), ..RequestMetadata::default() })
+        let metadata_with_key = |name: &str| {
+            Ok(RequestMetadata {
+                idempotency_key: Some(name.to_owned()),
+                ..RequestMetadata::default()
+            })
         };
         assert_eq!(read(&[]), Ok(RequestMetadata::default()));
-        assert_eq!(read(&[("idempotency-key", " k-1 ")]), named("k-1"));
+        assert_eq!(read(&[("idempotency-key", " k-1 ")]), metadata_with_key("k-1"));
         for wrong in
             [&[("idempotency-key", "")][..], &[("idempotency-key", "a"), ("idempotency-key", "a")]]
         {

@@ -6,7 +6,7 @@ pub mod media;
 use std::collections::HashMap;
 
 use algonius_a2a::Method as Operation;
-use algonius_a2a::v0_3::rest::read::body as parse;
+use algonius_a2a::v0_3::rest::read::parse_body as parse;
 use algonius_a2a::{problem, with_path_params};
 use algonius_actors::model::access::endpoint_config::{Binding, ProtocolVersion};
 use algonius_actors::model::code::Code;
@@ -43,7 +43,7 @@ enum RestResponse {
 pub async fn call(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    AgentSubpath { agent, rest }: AgentSubpath,
+    AgentSubpath { agent, subpath }: AgentSubpath,
     request: Request,
 ) -> Response {
     let (requested_version, version) =
@@ -54,9 +54,9 @@ pub async fn call(
     };
     let result_media_type = media::for_results(request.headers(), version);
     let error_media_type = media::for_errors(request.headers());
-    let is_foreign =
+    let has_other_content_type =
         request.headers().contains_key(header::CONTENT_TYPE) && !body::is_json(&request);
-    match respond(&app, caller, (&agent, &rest), (requested_version, dialect), request).await {
+    match respond(&app, caller, (&agent, &subpath), (requested_version, dialect), request).await {
         Ok(RestResponse::Envelope(response)) => response,
         Ok(RestResponse::Operation(OperationResponse::Complete(Value::Null))) => {
             // HTTP+JSON transports protobuf messages: an empty message is an empty object, not `null`.
@@ -66,21 +66,23 @@ pub async fn call(
             response::large_json(result_media_type, StatusCode::OK, result)
         }
         Ok(RestResponse::Operation(OperationResponse::Stream(events))) => {
-            let fail = move |refusal: &Failure| {
-                problem::rest_body(refusal, version, problem::http(refusal.code, version))
+            let write_failure = move |refusal: &Failure| {
+                problem::rest_body(refusal, version, problem::http_status(refusal.code, version))
             };
-            sse::response(events, move |event| dialect.event(event), fail)
+            sse::response(events, move |event| dialect.write_event(event), write_failure)
         }
         // A fault for which HTTP itself has a status is reported with that status.
-        Err(refusal) if is_foreign && refusal.code == Code::ContentType => error_response(
-            &refusal,
-            version,
-            (problem::http_status_before_dispatch(refusal.code), error_media_type),
-        ),
+        Err(refusal) if has_other_content_type && refusal.code == Code::ContentType => {
+            error_response(
+                &refusal,
+                version,
+                (problem::http_status_before_dispatch(refusal.code), error_media_type),
+            )
+        }
         Err(refusal) => error_response(
             &refusal,
             version,
-            (problem::http(refusal.code, version), error_media_type),
+            (problem::http_status(refusal.code, version), error_media_type),
         ),
     }
 }
@@ -88,18 +90,19 @@ pub async fn call(
 async fn respond(
     app: &App,
     caller: AuthenticatedCaller,
-    (agent, rest): (&str, &str),
+    (agent, subpath): (&str, &str),
     (requested_version, dialect): (Result<ProtocolVersion, Failure>, RequestDialect),
     request: Request,
 ) -> Result<RestResponse, Failure> {
     requested_version?;
     let agent = app.agents.id(agent)?;
-    let RouteMatch { operation, path_params: path_values } = match_route(request.method(), rest)?;
+    let RouteMatch { operation, path_params: path_values } =
+        match_route(request.method(), subpath)?;
     let metadata = RequestMetadata::of(request.headers())?;
-    let query = query(request.uri().query().unwrap_or_default());
+    let query_params = query_params(request.uri().query().unwrap_or_default());
     let params = match *request.method() {
-        Method::POST | Method::PUT => parse(&body::any(app, request).await?)?,
-        _ => query,
+        Method::POST | Method::PUT => parse(&body::read_json_or_empty(app, request).await?)?,
+        _ => query_params,
     };
     if operation == Operation::Send && is_envelope(&params) {
         return Ok(RestResponse::Envelope(
@@ -114,36 +117,36 @@ async fn respond(
     perform(app, caller, &agent, operation_request).await.map(RestResponse::Operation)
 }
 
-fn match_route(method: &Method, rest: &str) -> Result<RouteMatch, Failure> {
-    let parts: Vec<_> = rest.trim_end_matches('/').split('/').collect();
-    let of = |operation, path_params: &[(&'static str, &str)]| {
+fn match_route(method: &Method, subpath: &str) -> Result<RouteMatch, Failure> {
+    let segments: Vec<_> = subpath.trim_end_matches('/').split('/').collect();
+    let route = |operation, path_params: &[(&'static str, &str)]| {
         let path_params =
             path_params.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         Ok(RouteMatch { operation, path_params })
     };
-    match (method.as_str(), parts.as_slice()) {
-        ("POST", ["message:send"]) => of(Operation::Send, &[]),
-        ("POST", ["message:stream"]) => of(Operation::Stream, &[]),
-        ("GET", ["tasks"]) => of(Operation::List, &[]),
-        ("GET", ["card" | "extendedAgentCard"]) => of(Operation::ExtendedCard, &[]),
+    match (method.as_str(), segments.as_slice()) {
+        ("POST", ["message:send"]) => route(Operation::Send, &[]),
+        ("POST", ["message:stream"]) => route(Operation::Stream, &[]),
+        ("GET", ["tasks"]) => route(Operation::List, &[]),
+        ("GET", ["card" | "extendedAgentCard"]) => route(Operation::ExtendedCard, &[]),
         // A colon belongs to the segment of the path, so the router cannot distinguish these operations.
         ("GET" | "POST", ["tasks", task]) => match (method.as_str(), task.split_once(':')) {
-            ("GET", None) => of(Operation::Get, &[("id", task)]),
-            ("POST", Some((id, "cancel"))) => of(Operation::Cancel, &[("id", id)]),
-            (_, Some((id, "subscribe"))) => of(Operation::Subscribe, &[("id", id)]),
+            ("GET", None) => route(Operation::Get, &[("id", task)]),
+            ("POST", Some((id, "cancel"))) => route(Operation::Cancel, &[("id", id)]),
+            (_, Some((id, "subscribe"))) => route(Operation::Subscribe, &[("id", id)]),
             _ => Err(unknown_path()),
         },
         ("POST", ["tasks", id, "pushNotificationConfigs"]) => {
-            of(Operation::PushSet, &[("taskId", id)])
+            route(Operation::PushSet, &[("taskId", id)])
         }
         ("GET", ["tasks", id, "pushNotificationConfigs"]) => {
-            of(Operation::PushList, &[("taskId", id)])
+            route(Operation::PushList, &[("taskId", id)])
         }
         ("GET", ["tasks", id, "pushNotificationConfigs", config]) => {
-            of(Operation::PushGet, &[("taskId", id), ("id", config)])
+            route(Operation::PushGet, &[("taskId", id), ("id", config)])
         }
         ("DELETE", ["tasks", id, "pushNotificationConfigs", config]) => {
-            of(Operation::PushDelete, &[("taskId", id), ("id", config)])
+            route(Operation::PushDelete, &[("taskId", id), ("id", config)])
         }
         _ => Err(unknown_path()),
     }
@@ -154,7 +157,7 @@ fn unknown_path() -> Failure {
 }
 
 /// Converts a query into parameters: numbers and Booleans stay texts, which the dialects also read.
-fn query(query: &str) -> Value {
+fn query_params(query: &str) -> Value {
     let pairs: HashMap<String, String> =
         axum::extract::Query::try_from_uri(&format!("/?{query}").parse().unwrap_or_default())
             .map(|axum::extract::Query(pairs)| pairs)
@@ -176,5 +179,5 @@ fn error_response(
 ) -> Response {
     let body = problem::rest_body(refusal, version, status);
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response::with_failure(response::json(media_type, status, &body), refusal)
+    response::with_failure_headers(response::json(media_type, status, &body), refusal)
 }

@@ -17,28 +17,32 @@ use crate::serve::http::response::to_json_text;
 /// Interval of silence after which a comment is sent, so that proxies keep the connection open.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Sends a stream as server-sent events. `write` and `fail` return the JSON of an event and of a failure.
+/// Sends a stream as server-sent events. `write_event` and `write_failure` return the JSON of an event and of a
+/// failure.
 pub fn response(
     events: ResumableEvents,
-    write: impl Fn(StreamEvent) -> Value + Send + 'static,
-    fail: impl Fn(&Failure) -> Value + Send + 'static,
+    write_event: impl Fn(StreamEvent) -> Value + Send + 'static,
+    write_failure: impl Fn(&Failure) -> Value + Send + 'static,
 ) -> Response {
-    let lines = events.map(move |next| {
-        let event = match next {
+    let sse_events = events.map(move |item| {
+        let event = match item {
             Ok((cursor, event)) => {
-                Event::default().id(cursor.to_string()).data(to_json_text(&write(event)))
+                Event::default().id(cursor.to_string()).data(to_json_text(&write_event(event)))
             }
-            Err(failure) => Event::default().data(to_json_text(&fail(&failure))),
+            Err(failure) => Event::default().data(to_json_text(&write_failure(&failure))),
         };
         Ok::<_, Infallible>(event)
     });
-    stream(lines)
+    stream(sse_events)
 }
 
 /// Sends lines as server-sent events, with headers that disable buffering in proxies.
-pub fn stream(lines: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
-    let mut response =
-        Sse::new(lines).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL)).into_response();
+pub fn stream(
+    sse_events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static,
+) -> Response {
+    let mut response = Sse::new(sse_events)
+        .keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL))
+        .into_response();
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // nginx collects a response by default, which would hold back every event until its buffer is full.
@@ -55,6 +59,6 @@ pub fn refusal(body: &Value) -> Response {
 /// True if the client accepts event streams.
 #[must_use]
 pub fn accepts_event_stream(headers: &HeaderMap) -> bool {
-    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    accepts.is_some_and(|accepts| accepts.contains("text/event-stream"))
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accept.is_some_and(|accept| accept.contains("text/event-stream"))
 }

@@ -37,7 +37,7 @@ const MAX_WARNINGS: usize = 20;
 
 /// Returns the state of the task for the state and the outcome of an execution.
 #[must_use]
-pub fn state(record: &Record) -> TaskState {
+pub fn task_state(record: &Record) -> TaskState {
     match record.public_state() {
         PublicState::Submitted => TaskState::Submitted,
         PublicState::Working => TaskState::Working,
@@ -88,16 +88,17 @@ impl<'r> TaskView<'r> {
 
     /// Returns the task with the raw text of its answer, if that answer is the one shown.
     #[must_use]
-    pub fn with(&self, raw: Option<RawAnswer>, mut task: Task) -> Task {
+    pub fn with_raw_answer(&self, raw_answer: Option<RawAnswer>, mut task: Task) -> Task {
         let answer =
             task.artifacts.iter_mut().find(|artifact| artifact.artifact_id == ANSWER_ARTIFACT_ID);
         // The raw text belongs to one attempt. A later attempt, or an artifact of the agent itself, has another text.
-        let raw =
-            raw.filter(|raw| raw.attempt_id == self.record.attempt_id && !self.has_own_answer());
-        if let (Some(answer), Some(raw)) = (answer, raw)
+        let raw_answer = raw_answer.filter(|raw_answer| {
+            raw_answer.attempt_id == self.record.attempt_id && !self.has_own_answer()
+        });
+        if let (Some(answer), Some(raw_answer)) = (answer, raw_answer)
             && let [A2aPart { content: PartContent::Text(text), .. }] = answer.parts.as_mut_slice()
         {
-            raw.text.as_ref().clone_into(text);
+            raw_answer.text.as_ref().clone_into(text);
             answer.metadata.remove(REDACTED_KEY);
         }
         task
@@ -105,10 +106,10 @@ impl<'r> TaskView<'r> {
 
     /// True if the agent itself created an artifact with the id of the answer.
     fn has_own_answer(&self) -> bool {
-        let own = |piece: &StoredPart| piece.text.channel == TextChannel::Parts;
+        let is_from_agent = |piece: &StoredPart| piece.text.channel == TextChannel::Parts;
         self.events.iter().any(|event| match &event.data {
             EventKind::Artifact { id, pieces, .. } => {
-                id == ANSWER_ARTIFACT_ID && pieces.iter().any(own)
+                id == ANSWER_ARTIFACT_ID && pieces.iter().any(is_from_agent)
             }
             _ => false,
         })
@@ -147,7 +148,7 @@ impl<'r> TaskView<'r> {
             status: self.status().await?,
             artifacts: Vec::new(),
             history: self.history(history).await?,
-            metadata: self.warnings(),
+            metadata: self.end_metadata(),
         })
     }
 
@@ -156,7 +157,7 @@ impl<'r> TaskView<'r> {
     /// # Errors
     /// Fails if the ledger cannot be read.
     pub async fn status(&self) -> Result<TaskStatus, Failure> {
-        let state = state(self.record);
+        let state = task_state(self.record);
         let message = match &self.record.failure {
             Some(failure) if state.is_terminal() => Some(failure_message(self.record, failure)),
             _ => match self.queued {
@@ -164,15 +165,15 @@ impl<'r> TaskView<'r> {
                 None => self.status_message(state).await?,
             },
         };
-        let timestamp = self.record.status_at();
+        let timestamp = self.record.status_changed_at();
         Ok(TaskStatus { state, message, timestamp })
     }
 
     /// Returns metadata with the warnings of the last attempt and whether the agent lost the context of its
     /// conversation; empty before the task has ended.
     #[must_use]
-    pub fn warnings(&self) -> Metadata {
-        if !state(self.record).is_terminal() {
+    pub fn end_metadata(&self) -> Metadata {
+        if !task_state(self.record).is_terminal() {
             return Metadata::new();
         }
         let mut warnings: Vec<Value> = Vec::new();
@@ -180,7 +181,7 @@ impl<'r> TaskView<'r> {
         for event in &self.events {
             match &event.data {
                 // Warnings of an attempt that was retried no longer apply.
-                EventKind::StateChanged(moved) if moved.to == State::Starting => warnings.clear(),
+                EventKind::StateChanged(change) if change.to == State::Starting => warnings.clear(),
                 EventKind::Warning { message } if warnings.len() < MAX_WARNINGS => {
                     warnings.push(message.as_str().into());
                 }
@@ -193,8 +194,8 @@ impl<'r> TaskView<'r> {
             }
         }
         let warnings = (!warnings.is_empty()).then(|| (WARNINGS_KEY.to_owned(), warnings.into()));
-        let lost = is_lost.then(|| (CONTINUITY_KEY.to_owned(), CONTINUITY_LOST.into()));
-        warnings.into_iter().chain(lost).collect()
+        let continuity = is_lost.then(|| (CONTINUITY_KEY.to_owned(), CONTINUITY_LOST.into()));
+        warnings.into_iter().chain(continuity).collect()
     }
 
     /// Returns the queue position, if the execution waits.
@@ -222,15 +223,15 @@ impl<'r> TaskView<'r> {
     async fn status_message(&self, state: TaskState) -> Result<Option<Message>, Failure> {
         match state {
             TaskState::InputRequired if self.record.has_open_interactions() => {
-                let open = self.api.approvals.open_of(self.record).await?;
+                let open = self.api.approvals.open_interactions(self.record).await?;
                 Ok(interaction_message(self.record, &open))
             }
-            TaskState::InputRequired => self.request().await,
+            TaskState::InputRequired => self.open_request().await,
             // The protocol requires a message with this state. The agent's own message may be missing if it exceeded
             // a limit.
             TaskState::AuthRequired => {
-                let own = self.request().await?;
-                Ok(Some(own.unwrap_or_else(|| auth_required_message(self.record))))
+                let agent_message = self.open_request().await?;
+                Ok(Some(agent_message.unwrap_or_else(|| auth_required_message(self.record))))
             }
             TaskState::Working => self.last_message_by(MessageRole::AgentProgress).await,
             TaskState::Completed => match self.last_message_by(MessageRole::AgentOutcome).await? {
@@ -245,14 +246,16 @@ impl<'r> TaskView<'r> {
     }
 
     /// Returns what the agent requests in the latest turn. A request of an earlier turn was answered.
-    async fn request(&self) -> Result<Option<Message>, Failure> {
+    async fn open_request(&self) -> Result<Option<Message>, Failure> {
         for event in self.events.iter().rev() {
             match &event.data {
                 // A message of the caller answers every request before it.
                 EventKind::Message { speaker: MessageRole::User, .. } => break,
                 EventKind::Message { speaker: MessageRole::AgentQuestion, message, pieces } => {
-                    let (api, by) = (self.api, MessageRole::AgentQuestion);
-                    return recorded_message(api, self.record, by, message, pieces).await.map(Some);
+                    let (api, speaker) = (self.api, MessageRole::AgentQuestion);
+                    return recorded_message(api, self.record, speaker, message, pieces)
+                        .await
+                        .map(Some);
                 }
                 _ => {}
             }
@@ -260,12 +263,12 @@ impl<'r> TaskView<'r> {
         Ok(None)
     }
 
-    async fn last_message_by(&self, by: MessageRole) -> Result<Option<Message>, Failure> {
+    async fn last_message_by(&self, role: MessageRole) -> Result<Option<Message>, Failure> {
         for event in self.events.iter().rev() {
             if let EventKind::Message { speaker, message, pieces } = &event.data
-                && *speaker == by
+                && *speaker == role
             {
-                return recorded_message(self.api, self.record, by, message, pieces)
+                return recorded_message(self.api, self.record, role, message, pieces)
                     .await
                     .map(Some);
             }
@@ -275,26 +278,30 @@ impl<'r> TaskView<'r> {
 
     /// Returns the messages of the history, without the message in the status.
     async fn history(&self, length: HistoryLength) -> Result<Vec<Message>, Failure> {
-        let is_open = self.record.awaits_answer();
-        let mut recorded = Vec::new();
+        let awaits_answer = self.record.awaits_answer();
+        let mut recorded_messages = Vec::new();
         for event in &self.events {
             if let EventKind::Message { speaker, message, pieces } = &event.data
                 && matches!(speaker, MessageRole::User | MessageRole::AgentQuestion)
             {
-                recorded.push((*speaker, message, pieces));
+                recorded_messages.push((*speaker, message, pieces));
             }
         }
         // The status shows the open question already.
-        if is_open && recorded.last().is_some_and(|(by, ..)| *by == MessageRole::AgentQuestion) {
-            recorded.pop();
+        if awaits_answer
+            && recorded_messages
+                .last()
+                .is_some_and(|(speaker, ..)| *speaker == MessageRole::AgentQuestion)
+        {
+            recorded_messages.pop();
         }
         let skipped = match length {
             HistoryLength::All => 0,
-            HistoryLength::Last(count) => recorded.len().saturating_sub(count),
+            HistoryLength::Last(count) => recorded_messages.len().saturating_sub(count),
         };
         let mut messages = Vec::new();
-        for (by, message, pieces) in recorded.into_iter().skip(skipped) {
-            messages.push(recorded_message(self.api, self.record, by, message, pieces).await?);
+        for (speaker, message, pieces) in recorded_messages.into_iter().skip(skipped) {
+            messages.push(recorded_message(self.api, self.record, speaker, message, pieces).await?);
         }
         Ok(messages)
     }
@@ -309,11 +316,11 @@ impl<'r> TaskView<'r> {
             };
             let losses = ArtifactLosses::of(pieces);
             let parts = parts(self.api, self.record, pieces).await?;
-            let known = artifacts.iter_mut().find(|known| known.artifact_id == *id);
-            match known {
-                Some(known) if *append => extend(known, parts, losses),
+            let existing = artifacts.iter_mut().find(|existing| existing.artifact_id == *id);
+            match existing {
+                Some(existing) if *append => extend(existing, parts, losses),
                 // Without `append` an artifact with a known id replaces the one before.
-                Some(known) => (known.parts, known.metadata) = (parts, losses.metadata()),
+                Some(existing) => (existing.parts, existing.metadata) = (parts, losses.metadata()),
                 None => {
                     let (name, description) = (name.clone(), description.clone());
                     artifacts.push(artifact(id, name, description, (parts, losses)));
@@ -328,8 +335,8 @@ impl<'r> TaskView<'r> {
 fn last_attempts(events: &[Event]) -> BTreeMap<u32, u32> {
     let mut attempts = BTreeMap::new();
     for event in events {
-        if let EventKind::StateChanged(moved) = &event.data {
-            let AttemptId { turn, attempt } = moved.attempt_id;
+        if let EventKind::StateChanged(change) = &event.data {
+            let AttemptId { turn, attempt } = change.attempt_id;
             attempts.insert(turn, attempt);
         }
     }

@@ -10,7 +10,7 @@ use axum::extract::Request;
 /// # Errors
 /// `version-unsupported`.
 pub fn requested_version(request: &Request) -> Result<ProtocolVersion, Failure> {
-    match text(request) {
+    match version_text(request) {
         None | Some("") => Ok(ProtocolVersion::V0_3),
         Some(text) => parse_version(text),
     }
@@ -20,7 +20,7 @@ pub fn requested_version(request: &Request) -> Result<ProtocolVersion, Failure> 
 /// version still receives a response in the form of its major version.
 #[must_use]
 pub fn response_version(request: &Request) -> ProtocolVersion {
-    match text(request) {
+    match version_text(request) {
         None | Some("") => ProtocolVersion::V0_3,
         // A refusal must be readable for its client, so an unsupported version gets the form of its generation.
         Some(text) if text.starts_with("0.") => ProtocolVersion::V0_3,
@@ -29,7 +29,7 @@ pub fn response_version(request: &Request) -> ProtocolVersion {
 }
 
 /// Returns the text of the version in a request, from the header or the query.
-fn text(request: &Request) -> Option<&str> {
+fn version_text(request: &Request) -> Option<&str> {
     let header = request.headers().get("a2a-version").map(|value| value.to_str().unwrap_or("?"));
     header.or_else(|| request.uri().query().and_then(query_version)).map(str::trim)
 }

@@ -58,7 +58,7 @@ fn entry(app: &App, spec: &AgentSpec, address: &PublicAddress) -> AgentEntry {
         version: spec.profile.version.clone(),
         enabled: spec.enabled,
         switched: app.admin.configuration().switched.contains(&spec.id.to_string()),
-        unavailable: spec.unavailable().map(|failure| failure.message),
+        unavailable: spec.unavailable_failure().map(|failure| failure.message),
         access: access.to_owned(),
         confinement: spec.confinement().cloned(),
         url: card::jsonrpc_url(address, spec),
@@ -83,7 +83,7 @@ pub async fn show(
         limits: AgentLimits::from(&*spec),
         pool: PoolEntry::from(&status),
         queue_length: status.work.queued.len(),
-        status: AgentStatus { program: app.agents.program(&spec.id), ..status },
+        status: AgentStatus { program: app.agents.program_status(&spec.id), ..status },
     };
     Ok(ok(&to_json(&detail)?))
 }
@@ -123,8 +123,8 @@ async fn wait_for_agent(
 ) -> Result<(Arc<AgentSpec>, AgentStatus), Failure> {
     let id = app.agents.id(id)?;
     caller.require_right(Right::Read, Some(&id))?;
-    let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
-    let spec = app.agents.get(&id).cloned().ok_or_else(none)?;
-    let status = app.api.tree.wait_until_idle(&id, max_wait).await.ok_or_else(none)?;
+    let no_such_agent = || Failure::new(Code::AgentUnknown, "there is no such agent");
+    let spec = app.agents.get(&id).cloned().ok_or_else(no_such_agent)?;
+    let status = app.api.tree.wait_until_idle(&id, max_wait).await.ok_or_else(no_such_agent)?;
     Ok((spec, status))
 }

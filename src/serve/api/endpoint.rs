@@ -50,8 +50,8 @@ pub(super) struct EndpointResponse {
 
 /// Content of a response in one media type.
 pub(super) struct BodyContent {
-    pub(super) media: &'static str,
-    pub(super) of: ContentSchema,
+    pub(super) media_type: &'static str,
+    pub(super) schema: ContentSchema,
 }
 
 /// Structure of a content.
@@ -68,14 +68,14 @@ pub(super) enum ContentSchema {
 pub(super) struct PathParameter {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
-    pub(super) shape: SchemaFn,
+    pub(super) schema: SchemaFn,
 }
 
 /// Header that an operation reads.
 pub(super) struct HeaderParameter {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
-    pub(super) shape: SchemaFn,
+    pub(super) schema: SchemaFn,
 }
 
 /// Input that an operation reads from a request.
@@ -93,7 +93,7 @@ pub(super) struct EndpointInput {
 pub(super) struct EndpointErrors {
     pub(super) codes: Vec<Code>,
     /// Error codes whose document has additional members.
-    pub(super) with_body: Vec<(Code, SchemaFn)>,
+    pub(super) bodies_by_code: Vec<(Code, SchemaFn)>,
 }
 
 /// API operation.
@@ -101,7 +101,7 @@ pub(super) struct ApiEndpoint {
     pub(super) method: Method,
     pub(super) path: &'static str,
     /// Operation id, which generated clients use as the method name.
-    pub(super) id: &'static str,
+    pub(super) operation_id: &'static str,
     /// Summary in one sentence.
     pub(super) summary: &'static str,
     pub(super) tag: &'static str,
@@ -138,7 +138,7 @@ impl ApiEndpoint {
         Self {
             method,
             path,
-            id: "",
+            operation_id: "",
             summary: "",
             tag: "",
             right: None,
@@ -150,8 +150,8 @@ impl ApiEndpoint {
     }
 
     /// Sets the id and the summary.
-    pub(super) fn with_id(self, id: &'static str, summary: &'static str) -> Self {
-        Self { id, summary, ..self }
+    pub(super) fn with_id(self, operation_id: &'static str, summary: &'static str) -> Self {
+        Self { operation_id, summary, ..self }
     }
 
     /// Sets the tag.
@@ -170,7 +170,7 @@ impl ApiEndpoint {
         name: &'static str,
         description: &'static str,
     ) -> Self {
-        self.input.path.push(PathParameter { name, description, shape: schema_of::<T>() });
+        self.input.path.push(PathParameter { name, description, schema: schema_of::<T>() });
         self.with_errors(&[Code::PathUnknown]) // A name that is not text.
     }
 
@@ -186,7 +186,7 @@ impl ApiEndpoint {
         name: &'static str,
         description: &'static str,
     ) -> Self {
-        self.input.headers.push(HeaderParameter { name, description, shape: schema_of::<T>() });
+        self.input.headers.push(HeaderParameter { name, description, schema: schema_of::<T>() });
         self
     }
 
@@ -202,8 +202,12 @@ impl ApiEndpoint {
         status: u16,
         description: &'static str,
     ) -> Self {
-        let of = ContentSchema::Document(schema_of::<T>());
-        self.with_contents(status, description, vec![BodyContent { media: "application/json", of }])
+        let schema = ContentSchema::Document(schema_of::<T>());
+        self.with_contents(
+            status,
+            description,
+            vec![BodyContent { media_type: "application/json", schema }],
+        )
     }
 
     /// Adds a response without a body.
@@ -230,7 +234,7 @@ impl ApiEndpoint {
 
     /// Adds an error code whose document has additional members.
     pub(super) fn with_error_body<T: JsonSchema>(mut self, code: Code) -> Self {
-        self.errors.with_body.push((code, schema_of::<T>()));
+        self.errors.bodies_by_code.push((code, schema_of::<T>()));
         self.with_errors(&[code])
     }
 }

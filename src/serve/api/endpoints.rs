@@ -23,7 +23,7 @@ pub(super) const TAGS: &[(&str, &str)] = &[
 
 /// All operations.
 pub(super) fn operations() -> Vec<ApiEndpoint> {
-    let all = [
+    let groups = [
         ("agents", agents::operations()),
         ("executions", executions::operations()),
         ("interactions", interactions::operations()),
@@ -32,8 +32,8 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
         ("tokens", tokens::operations()),
         ("service", service::operations()),
     ];
-    let tagged = |(tag, operations): (&'static str, Vec<ApiEndpoint>)| {
+    let with_tag = |(tag, operations): (&'static str, Vec<ApiEndpoint>)| {
         operations.into_iter().map(move |operation| operation.with_tag(tag))
     };
-    all.into_iter().flat_map(tagged).collect()
+    groups.into_iter().flat_map(with_tag).collect()
 }

@@ -52,16 +52,16 @@ pub async fn list(
     let filter =
         ExecutionFilter { limit: limit + 1, ..query.filter(&caller, app.api.reader.now())? };
     let mut records = app.api.reader.executions(&caller, filter).await?;
-    let more = records.len() > limit as usize;
+    let has_more = records.len() > limit as usize;
     records.truncate(limit as usize);
-    let next = records.last().filter(|_| more).map(|record| query::cursor(record.id));
+    let next = records.last().filter(|_| has_more).map(|record| query::encode_cursor(record.id));
     // The names of all callers are read once, not for each entry.
-    let callers = if query.summary { Some(app.api.reader.callers().await?) } else { None };
+    let callers = if query.summary { Some(app.api.reader.principal_names().await?) } else { None };
     let mut executions = Vec::with_capacity(records.len());
     for record in &records {
         let mut entry = ExecutionEntry::of(record, app.api.reader.queued(record).await);
         if let Some(callers) = &callers {
-            let request = input_start(&app.api, record).await?;
+            let request = input_summary(&app.api, record).await?;
             entry.summary =
                 Some(RequestSummary { caller: callers.get(&record.owner).cloned(), request });
         }
@@ -75,14 +75,14 @@ const MAX_SUMMARY_BYTES: u64 = 512;
 const MAX_SUMMARY_CHARS: usize = 120;
 
 /// Returns the first nonblank line of a request, shortened.
-async fn input_start(api: &Api, record: &Record) -> Result<String, Failure> {
-    let span = TextRange {
+async fn input_summary(api: &Api, record: &Record) -> Result<String, Failure> {
+    let range = TextRange {
         attempt_id: AttemptId::FIRST,
         channel: TextChannel::Input,
         from: 0,
         to: MAX_SUMMARY_BYTES,
     };
-    let text = api.reader.text_range(record, span).await?.text;
+    let text = api.reader.text_range(record, range).await?.text;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     if line.chars().count() <= MAX_SUMMARY_CHARS {
         return Ok(line.to_owned());
@@ -115,7 +115,7 @@ pub async fn cancel(
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Run, None)?;
     let (record, progress) = app.api.requests.cancel(&caller, execution_id(&id)?).await?;
-    app.api.requests.ended(&record, progress).await?;
+    app.api.requests.wait_until_ended(&record, progress).await?;
     let record = app.api.reader.execution(&caller, record.id).await?;
     Ok(ok(&to_json(&ExecutionEntry::from(&record))?))
 }

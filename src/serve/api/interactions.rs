@@ -74,14 +74,14 @@ pub async fn list(
     query: Result<Query<InteractionQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let known = "the query takes `state`, `execution`, `limit` (1 to 1000) and `cursor`";
-    let query = query.map(|Query(query)| query).map_err(|_rejected| invalid_params(known))?;
-    let limit = page_size(query.limit).ok_or_else(|| invalid_params(known))?;
+    let hint = "the query takes `state`, `execution`, `limit` (1 to 1000) and `cursor`";
+    let query = query.map(|Query(query)| query).map_err(|_rejected| invalid_params(hint))?;
+    let limit = page_size(query.limit).ok_or_else(|| invalid_params(hint))?;
     let state = parse_optional(query.state.as_deref(), InteractionState::parse);
     let execution = parse_optional(query.execution.as_deref(), ExecutionId::parse);
     let before = parse_optional(query.cursor.as_deref(), InteractionId::parse);
     let (Some(state), Some(execution), Some(before)) = (state, execution, before) else {
-        return Err(invalid_params(known).into());
+        return Err(invalid_params(hint).into());
     };
     let filter = InteractionFilter {
         state,
@@ -91,11 +91,11 @@ pub async fn list(
         limit: limit + 1,
         ..InteractionFilter::default()
     };
-    let mut found = app.api.approvals.interactions(&caller, filter).await?;
-    let more = found.len() > limit as usize;
-    found.truncate(limit as usize);
-    let next = found.last().filter(|_| more).map(|one| one.id);
-    let interactions = found.into_iter().map(InteractionEntry::from).collect();
+    let mut interactions = app.api.approvals.interactions(&caller, filter).await?;
+    let has_more = interactions.len() > limit as usize;
+    interactions.truncate(limit as usize);
+    let next = interactions.last().filter(|_| has_more).map(|interaction| interaction.id);
+    let interactions = interactions.into_iter().map(InteractionEntry::from).collect();
     Ok(ok(&to_json(&InteractionList { interactions, next })?))
 }
 
@@ -109,8 +109,8 @@ pub async fn show(
     PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let one = app.api.approvals.interaction(&caller, interaction_id(&id)?).await?;
-    Ok(ok(&to_json(&InteractionEntry::from(one))?))
+    let interaction = app.api.approvals.interaction(&caller, interaction_id(&id)?).await?;
+    Ok(ok(&to_json(&InteractionEntry::from(interaction))?))
 }
 
 /// Answers an interaction. The response follows after the answer is recorded.
@@ -147,21 +147,21 @@ pub async fn decisions(
     query: Result<Query<DecisionQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Admin, None)?;
-    let known = "the query takes `agent`, `execution`, `after` and `limit` (1 to 1000)";
-    let query = query.map(|Query(query)| query).map_err(|_rejected| invalid_params(known))?;
-    let limit = page_size(query.limit).ok_or_else(|| invalid_params(known))?;
+    let hint = "the query takes `agent`, `execution`, `after` and `limit` (1 to 1000)";
+    let query = query.map(|Query(query)| query).map_err(|_rejected| invalid_params(hint))?;
+    let limit = page_size(query.limit).ok_or_else(|| invalid_params(hint))?;
     let agent = parse_optional(query.agent.as_deref(), |id| AgentId::new(id).ok());
     let execution = parse_optional(query.execution.as_deref(), ExecutionId::parse);
     let (Some(agent), Some(execution)) = (agent, execution) else {
-        return Err(invalid_params(known).into());
+        return Err(invalid_params(hint).into());
     };
     let after = query.after.unwrap_or_default();
     let filter = DecisionFilter { agent, execution, after, limit: limit + 1 };
-    let mut found = app.api.approvals.decisions(&caller, filter).await?;
-    let more = found.len() > limit as usize;
-    found.truncate(limit as usize);
-    let next = found.last().filter(|_| more).map(|(number, _)| *number);
-    let decisions = found.into_iter().map(DecisionEntry::from).collect();
+    let mut decisions = app.api.approvals.decisions(&caller, filter).await?;
+    let has_more = decisions.len() > limit as usize;
+    decisions.truncate(limit as usize);
+    let next = decisions.last().filter(|_| has_more).map(|(number, _)| *number);
+    let decisions = decisions.into_iter().map(DecisionEntry::from).collect();
     Ok(ok(&to_json(&DecisionList { decisions, next })?))
 }
 

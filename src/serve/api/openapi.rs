@@ -18,14 +18,14 @@ const API_DESCRIPTION: &str = "The API for programs of algonius-supervisor: agen
 
 /// Generates the document of these operations, with the description of each tag.
 pub(super) fn document(operations: &[ApiEndpoint], tags: &[(&str, &str)]) -> Value {
-    let mut shapes = Components::new();
+    let mut components = Components::new();
     let mut paths = Map::new();
     for operation in operations {
-        let mut described = operation_object(operation, &mut shapes);
-        links::add(&mut described, operation, operations);
+        let mut operation_json = operation_object(operation, &mut components);
+        links::add_links(&mut operation_json, operation, operations);
         let methods = paths.entry(operation.path).or_insert_with(|| json!({}));
         if let Some(methods) = methods.as_object_mut() {
-            methods.insert(operation.method.as_str().to_lowercase(), described);
+            methods.insert(operation.method.as_str().to_lowercase(), operation_json);
         }
     }
     let tags = tags.iter().map(|(name, text)| json!({"name": name, "description": text}));
@@ -41,7 +41,7 @@ pub(super) fn document(operations: &[ApiEndpoint], tags: &[(&str, &str)]) -> Val
         "tags": tags.collect::<Vec<_>>(),
         "externalDocs": {"url": "https://a2a-protocol.org", "description": "A2A"},
         "paths": paths,
-        "components": shapes.into_value(),
+        "components": components.into_value(),
     })
 }
 
@@ -72,10 +72,12 @@ impl Components {
 
     fn into_value(mut self) -> Value {
         let mut schemas = self.requests.take_definitions(true);
-        let description = self.responses.take_definitions(true);
+        let response_schemas = self.responses.take_definitions(true);
         // A test checks that a name denotes one schema in both directions, so neither hides another.
         schemas.extend(
-            description.into_iter().map(|(name, schema)| (name, without_optional_nulls(schema))),
+            response_schemas
+                .into_iter()
+                .map(|(name, schema)| (name, without_optional_nulls(schema))),
         );
         json!({
             "schemas": schemas,
@@ -92,18 +94,20 @@ impl Components {
 
 /// Removes null from the schemas of optional members: a response omits such a member and never sends null.
 fn without_optional_nulls(mut schema: Value) -> Value {
-    let needed = schema.get("required").cloned().unwrap_or_default();
-    let is_needed = |name: &str| {
-        needed.as_array().is_some_and(|names| names.iter().any(|needed| needed == name))
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let is_required = |name: &str| {
+        required
+            .as_array()
+            .is_some_and(|names| names.iter().any(|required_name| required_name == name))
     };
     if let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-        for (_, member) in members.iter_mut().filter(|(name, _)| !is_needed(name)) {
+        for (_, member) in members.iter_mut().filter(|(name, _)| !is_required(name)) {
             *member = requests::without_null(member.take());
         }
     }
-    if let Some(kinds) = schema.get_mut("oneOf").and_then(Value::as_array_mut) {
-        for kind in kinds {
-            *kind = without_optional_nulls(kind.take());
+    if let Some(variants) = schema.get_mut("oneOf").and_then(Value::as_array_mut) {
+        for variant in variants {
+            *variant = without_optional_nulls(variant.take());
         }
     }
     schema
@@ -117,26 +121,26 @@ fn insert_member(object: &mut Value, name: &str, value: Value) {
 }
 
 /// Generates the description of one operation.
-fn operation_object(operation: &ApiEndpoint, shapes: &mut Components) -> Value {
-    let mut description = json!({
-        "operationId": operation.id,
+fn operation_object(operation: &ApiEndpoint, components: &mut Components) -> Value {
+    let mut object = json!({
+        "operationId": operation.operation_id,
         "summary": operation.summary,
         "tags": [operation.tag],
-        "responses": responses::all(operation, shapes),
+        "responses": responses::response_objects(operation, components),
         "security": operation.right.map_or_else(Vec::new, |right| {
             vec![json!({"token": [right.as_str()]})]
         }),
     });
-    let parameters = requests::parameters(operation, shapes);
+    let parameters = requests::parameters(operation, components);
     if !parameters.is_empty() {
-        insert_member(&mut description, "parameters", parameters.into());
+        insert_member(&mut object, "parameters", parameters.into());
     }
     if let Some(body) = operation.input.body {
-        let schema = body(&mut shapes.requests);
+        let schema = body(&mut components.requests);
         let media = json!({"application/json": {"schema": schema}});
-        insert_member(&mut description, "requestBody", json!({"required": true, "content": media}));
+        insert_member(&mut object, "requestBody", json!({"required": true, "content": media}));
     }
-    description
+    object
 }
 
 #[cfg(test)]

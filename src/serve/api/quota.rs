@@ -36,7 +36,9 @@ pub async fn reopen(
     PathParam(name): PathParam,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Admin, None)?;
-    let find_account = |all: Vec<AccountStatus>| all.into_iter().find(|one| one.account.0 == name);
+    let find_account = |accounts: Vec<AccountStatus>| {
+        accounts.into_iter().find(|account| account.account.0 == name)
+    };
     let unknown = || Failure::new(Code::AccountUnknown, "no agent works under this account");
     let visible_account =
         find_account(accounts(&app, &caller, Right::Admin)).ok_or_else(unknown)?;

@@ -18,20 +18,31 @@ pub struct ScheduleDefaults {
     /// Time zone of a schedule that names none.
     pub zone: String,
     /// True if cron expressions may have a field for seconds.
-    pub seconds: bool,
+    pub allows_seconds: bool,
 }
 
-fn timetable(app: &App, cron: &str, zone: Option<&str>) -> Result<RecurrenceRule, Failure> {
-    let table =
-        RecurrenceRule::new(cron, zone.unwrap_or(&app.schedules.zone), app.schedules.seconds);
-    table.map_err(|error| invalid_params(&error.to_string()))
+fn recurrence_rule(app: &App, cron: &str, zone: Option<&str>) -> Result<RecurrenceRule, Failure> {
+    let rule = RecurrenceRule::new(
+        cron,
+        zone.unwrap_or(&app.schedules.zone),
+        app.schedules.allows_seconds,
+    );
+    rule.map_err(|error| invalid_params(&error.to_string()))
 }
 
 fn entry(view: &ScheduleView) -> ScheduleEntry {
-    let ScheduleView { schedule, state, next, working, waiting, streak, redacted } = view;
-    let after = schedule.spec.alert_after;
+    let ScheduleView {
+        schedule,
+        state,
+        next,
+        running_executions: working,
+        waiting,
+        streak,
+        redacted,
+    } = view;
+    let alert_after = schedule.spec.alert_after;
     ScheduleEntry {
-        body: ScheduleRequest::of(&schedule.spec),
+        definition: ScheduleRequest::of(&schedule.spec),
         owner: schedule.owner.to_string(),
         origin: schedule.origin,
         state: *state,
@@ -39,7 +50,7 @@ fn entry(view: &ScheduleView) -> ScheduleEntry {
         working: working.iter().map(ToString::to_string).collect(),
         waiting: *waiting,
         failures_in_a_row: *streak,
-        alert: after > 0 && *streak >= after,
+        alert: alert_after > 0 && *streak >= alert_after,
         redacted: *redacted,
         input_lost: schedule.is_locked(),
         created_at: schedule.created_at,

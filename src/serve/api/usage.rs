@@ -41,11 +41,11 @@ pub async fn report(
     query: Result<Query<UsageQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let known = "the query takes `agent` and `days`, 1 to 366";
-    let query = query.map(|Query(query)| query).map_err(|_rejected| invalid_params(known))?;
+    let hint = "the query takes `agent` and `days`, 1 to 366";
+    let query = query.map(|Query(query)| query).map_err(|_rejected| invalid_params(hint))?;
     let days = query.days.unwrap_or(DEFAULT_DAYS);
     if !(1..=MAX_DAYS).contains(&days) {
-        return Err(invalid_params(known).into());
+        return Err(invalid_params(hint).into());
     }
     let agent = query.agent.map(AgentId::new).transpose();
     let agent = agent.map_err(|error| invalid_params(&error.to_string()))?;
@@ -55,11 +55,12 @@ pub async fn report(
     let today = now.date_naive();
     let since = today.checked_sub_days(Days::new(days - 1)).unwrap_or(today);
     let days: Vec<NaiveDate> = since.iter_days().take_while(|day| *day <= until).collect();
-    let is_seen = |id: &AgentId| {
+    let is_visible = |id: &AgentId| {
         agent.as_ref().is_none_or(|agent| agent == id) && caller.scope.allows(Right::Read, Some(id))
     };
-    let used = app.api.reader.usage(&days).await?.into_iter().filter(|((id, _), _)| is_seen(id));
-    let mut entries: Vec<_> = used
+    let visible_usage =
+        app.api.reader.usage(&days).await?.into_iter().filter(|((id, _), _)| is_visible(id));
+    let mut entries: Vec<_> = visible_usage
         .map(|((id, day), charge)| UsageEntry {
             day,
             agent: id.to_string(),
@@ -67,7 +68,7 @@ pub async fn report(
         })
         .filter(|entry| !entry.amounts.is_zero())
         .collect();
-    entries.sort_by(|one, other| (other.day, &one.agent).cmp(&(one.day, &other.agent)));
+    entries.sort_by(|left, right| (right.day, &left.agent).cmp(&(left.day, &right.agent)));
     let total = entries.iter().fold(UsageAmounts::default(), |sum, entry| sum.plus(entry.amounts));
     let until = entries.first().map_or(today, |entry| entry.day.max(today));
     Ok(ok(&to_json(&UsageReport { since, until, entries, total })?))

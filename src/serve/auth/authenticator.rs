@@ -49,9 +49,9 @@ impl From<AuthenticationError> for Failure {
 #[derive(Debug, Clone, Default)]
 struct AgentAuth {
     /// Header for the key of the agent.
-    header: Option<HeaderName>,
+    key_header: Option<HeaderName>,
     /// Caller without credentials, if the agent allows anonymous access.
-    anonymous: Option<Caller>,
+    anonymous_caller: Option<Caller>,
 }
 
 /// Authenticator: all valid tokens and the authentication of each agent.
@@ -59,23 +59,29 @@ pub struct Authenticator {
     tokens: Vec<Token>,
     agents: BTreeMap<AgentId, AgentAuth>,
     /// Headers that may contain credentials for any agent.
-    headers: Vec<HeaderName>,
+    header_names: Vec<HeaderName>,
 }
 
 /// Returns the anonymous principals: one for each agent that allows anonymous access. Nobody has the token of such a
 /// principal, because the token consists of random bytes and has no text.
 #[must_use]
 pub fn anonymous_principals<'s>(specs: impl IntoIterator<Item = &'s AgentSpec>) -> Vec<TokenSeed> {
-    let open = specs.into_iter().filter(|spec| spec.a2a_exposure.open);
-    open.map(|spec| TokenSeed {
-        name: ANONYMOUS.to_owned(),
-        // Random bytes instead of a fixed value: whoever knows the source code must not know the token.
-        hash: Sha256::digest([Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat())
+    let open_agents = specs.into_iter().filter(|spec| spec.endpoint_config.allows_anonymous);
+    open_agents
+        .map(|spec| TokenSeed {
+            name: ANONYMOUS.to_owned(),
+            // Random bytes instead of a fixed value: whoever knows the source code must not know the token.
+            hash: Sha256::digest(
+                [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat(),
+            )
             .into(),
-        scope: Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![spec.id.clone()]) },
-        expires: None,
-    })
-    .collect()
+            scope: Scope {
+                rights: vec![Right::Read, Right::Run],
+                agents: Some(vec![spec.id.clone()]),
+            },
+            expires: None,
+        })
+        .collect()
 }
 
 impl Authenticator {
@@ -87,27 +93,30 @@ impl Authenticator {
         specs: impl IntoIterator<Item = &'s AgentSpec>,
         anonymous_principals: &[TokenSeed],
     ) -> Self {
-        let anonymous = |id: &AgentId| {
-            let is_of =
+        let anonymous_caller = |id: &AgentId| {
+            let is_principal_of_agent =
                 |seed: &&TokenSeed| seed.scope.agents.as_deref() == Some(std::slice::from_ref(id));
-            let hash = anonymous_principals.iter().find(is_of)?.hash;
-            tokens.iter().find(|token| token.hash == hash).map(caller)
+            let hash = anonymous_principals.iter().find(is_principal_of_agent)?.hash;
+            tokens.iter().find(|token| token.hash == hash).map(caller_of)
         };
-        let auth = |spec: &AgentSpec| {
-            let header = match &spec.a2a_exposure.credential {
+        let to_auth = |spec: &AgentSpec| {
+            let header = match &spec.endpoint_config.caller_auth {
                 CallerAuth::ApiKey(name) => name.parse().ok(),
                 CallerAuth::Bearer | CallerAuth::Nothing => None,
             };
-            (spec.id.clone(), AgentAuth { header, anonymous: anonymous(&spec.id) })
+            (
+                spec.id.clone(),
+                AgentAuth { key_header: header, anonymous_caller: anonymous_caller(&spec.id) },
+            )
         };
-        let agents: BTreeMap<_, _> = specs.into_iter().map(auth).collect();
+        let agents: BTreeMap<_, _> = specs.into_iter().map(to_auth).collect();
         let mut headers = vec![header::AUTHORIZATION];
-        for name in agents.values().filter_map(|auth: &AgentAuth| auth.header.as_ref()) {
+        for name in agents.values().filter_map(|auth: &AgentAuth| auth.key_header.as_ref()) {
             if !headers.contains(name) {
                 headers.push(name.clone());
             }
         }
-        Self { tokens, agents, headers }
+        Self { tokens, agents, header_names: headers }
     }
 
     /// Authenticates a caller, for an agent or for the service itself.
@@ -121,8 +130,8 @@ impl Authenticator {
         now: DateTime<Utc>,
     ) -> Result<Caller, AuthenticationError> {
         let auth = agent.and_then(|agent| self.agents.get(agent));
-        let bearer = bearer(headers)?;
-        let key = auth.and_then(|auth| auth.header.as_ref());
+        let bearer = bearer_token(headers)?;
+        let key = auth.and_then(|auth| auth.key_header.as_ref());
         let key = key.map_or(Ok(None), |name| single_header(headers, name))?;
         match (bearer, key) {
             // Two different credentials are two identities. Choosing one of them would make the order of checks a
@@ -133,8 +142,10 @@ impl Authenticator {
             }
             (None, None) => {
                 // A request through a proxy may come from another machine, so anonymous access does not apply.
-                let anonymous = auth.and_then(|auth| auth.anonymous.clone());
-                anonymous.filter(|_| !is_forwarded(headers)).ok_or(AuthenticationError::Missing)
+                let anonymous_caller = auth.and_then(|auth| auth.anonymous_caller.clone());
+                anonymous_caller
+                    .filter(|_| !is_forwarded(headers))
+                    .ok_or(AuthenticationError::Missing)
             }
         }
     }
@@ -151,11 +162,11 @@ impl Authenticator {
         if self.current_caller(headers, now).is_some() {
             return Ok(());
         }
-        if self.headers.iter().any(|name| headers.contains_key(name)) {
+        if self.header_names.iter().any(|name| headers.contains_key(name)) {
             return Err(AuthenticationError::Invalid);
         }
         // A key or an open agent is checked again with the message, which alone names the agent over gRPC.
-        let is_open = self.agents.values().any(|auth| auth.anonymous.is_some());
+        let is_open = self.agents.values().any(|auth| auth.anonymous_caller.is_some());
         if is_open && !is_forwarded(headers) { Ok(()) } else { Err(AuthenticationError::Missing) }
     }
 
@@ -163,7 +174,7 @@ impl Authenticator {
     /// of the request would keep the whole buffer of the connection in memory.
     pub fn credential_headers(&self, headers: &HeaderMap) -> HeaderMap {
         let mut credentials = HeaderMap::new();
-        for name in &self.headers {
+        for name in &self.header_names {
             for value in headers.get_all(name) {
                 if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
                     credentials.append(name, value);
@@ -177,10 +188,10 @@ impl Authenticator {
     /// distinguishes two values from their concatenation.
     pub fn credential_digest(&self, headers: &HeaderMap) -> lockout::CredentialDigest {
         let mut digest = Sha256::new();
-        for (number, name) in self.headers.iter().enumerate() {
+        for (index, name) in self.header_names.iter().enumerate() {
             for value in headers.get_all(name) {
                 // The number of the header is a part: the same text in another header is another credential.
-                digest.update(number.to_le_bytes());
+                digest.update(index.to_le_bytes());
                 digest.update(value.len().to_le_bytes());
                 digest.update(value.as_bytes());
             }
@@ -190,9 +201,9 @@ impl Authenticator {
 
     /// Returns the caller whose credentials the request contains, for any agent; `None` if there are none.
     pub fn current_caller(&self, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Caller> {
-        let bearer = bearer(headers).ok().flatten();
+        let bearer = bearer_token(headers).ok().flatten();
         // `Authorization` is read as a bearer token above, not as a key.
-        let keys = self.headers.iter().filter(|name| *name != header::AUTHORIZATION);
+        let keys = self.header_names.iter().filter(|name| *name != header::AUTHORIZATION);
         let keys = keys.filter_map(|name| single_header(headers, name).ok().flatten());
         bearer.into_iter().chain(keys).find_map(|text| self.find(text, now))
     }
@@ -200,24 +211,24 @@ impl Authenticator {
     /// Compares every token, so that the duration reveals nothing.
     fn find(&self, text: &str, now: DateTime<Utc>) -> Option<Caller> {
         let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
-        let mut found = None;
+        let mut matching_token = None;
         for token in &self.tokens {
             let is_match: bool = token.hash.ct_eq(&hash).into();
             if is_match && token.expires.is_none_or(|expires| now < expires) {
-                found = Some(token);
+                matching_token = Some(token);
             }
         }
         // Checked after the search, so that a short text takes as long as any other.
-        found.filter(|_| text.len() >= MIN_TOKEN_BYTES).map(caller)
+        matching_token.filter(|_| text.len() >= MIN_TOKEN_BYTES).map(caller_of)
     }
 }
 
-fn caller(token: &Token) -> Caller {
+fn caller_of(token: &Token) -> Caller {
     Caller { principal: token.principal, name: token.name.clone(), scope: token.scope.clone() }
 }
 
 /// Returns the token of the only `Authorization` header, if there is one.
-fn bearer(headers: &HeaderMap) -> Result<Option<&str>, AuthenticationError> {
+fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, AuthenticationError> {
     let Some(value) = single_header(headers, &header::AUTHORIZATION)? else { return Ok(None) };
     match value.split_once(' ') {
         Some((scheme, text)) if scheme.eq_ignore_ascii_case("bearer") => Ok(Some(text.trim())),
@@ -230,9 +241,9 @@ fn single_header<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
 ) -> Result<Option<&'h str>, AuthenticationError> {
-    let mut all = headers.get_all(name).iter();
-    let Some(first) = all.next() else { return Ok(None) };
-    match (first.to_str(), all.next()) {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    match (value.to_str(), values.next()) {
         (Ok(text), None) => Ok(Some(text)),
         (_, _) => Err(AuthenticationError::Invalid),
     }

@@ -32,7 +32,7 @@ pub async fn authenticate(
             }
             Ok(caller)
         }
-        Err(rejected) => Err(refuse(app, client, headers, rejected).await),
+        Err(error) => Err(refuse(app, client, headers, error).await),
     }
 }
 
@@ -40,12 +40,12 @@ async fn refuse(
     app: &App,
     client: Option<&ClientAddress>,
     headers: &HeaderMap,
-    rejected: AuthenticationError,
+    error: AuthenticationError,
 ) -> EarlyRefusal {
     let address = client.map(|client| client.address);
     app.access
         .lockouts
-        .refuse(address, rejected, || app.access.authenticator.credential_digest(headers))
+        .refuse(address, error, || app.access.authenticator.credential_digest(headers))
         .await
 }
 
@@ -61,7 +61,7 @@ pub async fn authenticate_for_any(
 ) -> Result<(), EarlyRefusal> {
     match app.access.authenticator.authenticate_for_any(headers, app.api.reader.now()) {
         Ok(()) => Ok(()),
-        Err(rejected) => Err(refuse(app, client, headers, rejected).await),
+        Err(error) => Err(refuse(app, client, headers, error).await),
     }
 }
 
@@ -74,13 +74,14 @@ pub async fn authenticate_request(
     app: &App,
 ) -> Result<(Caller, Option<AgentId>), EarlyRefusal> {
     let params = RawPathParams::from_request_parts(parts, app).await.ok();
-    let named = params.as_ref().and_then(|params| {
-        let named = params.iter().find(|(name, _)| *name == "agent")?;
+    let agent_id = params.as_ref().and_then(|params| {
+        let param = params.iter().find(|(name, _)| *name == "agent")?;
         // An unknown agent is authenticated like the service itself: the response must not show which agents exist.
-        AgentId::new(named.1).ok().filter(|id| app.agents.contains(id))
+        AgentId::new(param.1).ok().filter(|id| app.agents.contains(id))
     });
-    let caller = authenticate(app, parts.extensions.get(), &parts.headers, named.as_ref()).await?;
-    Ok((caller, named))
+    let caller =
+        authenticate(app, parts.extensions.get(), &parts.headers, agent_id.as_ref()).await?;
+    Ok((caller, agent_id))
 }
 
 /// Authenticated caller, as an extractor for handlers.

@@ -23,17 +23,22 @@ pub struct HostPolicy {
 impl HostPolicy {
     /// Returns the default host names of a service at an address with a public URL, and further ones.
     #[must_use]
-    pub fn new(listen: SocketAddr, public_url: &str, further: Vec<String>) -> Self {
+    pub fn new(listen: SocketAddr, public_url: &str, additional_names: Vec<String>) -> Self {
         let default_names = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
         let listen_name = match listen.ip() {
             IpAddr::V4(ip) => ip.to_string(),
             IpAddr::V6(ip) => format!("[{ip}]"),
         };
-        let public = public_url.split_once("://").map_or(public_url, |(_, rest)| rest);
-        let public = public.split('/').next().and_then(|text| text.parse::<Authority>().ok());
-        let public = public.map(|authority| authority.host().to_ascii_lowercase());
-        let names =
-            further.into_iter().chain(default_names).chain([listen_name]).chain(public).collect();
+        let public_name = public_url.split_once("://").map_or(public_url, |(_, rest)| rest);
+        let public_name =
+            public_name.split('/').next().and_then(|text| text.parse::<Authority>().ok());
+        let public_name = public_name.map(|authority| authority.host().to_ascii_lowercase());
+        let names = additional_names
+            .into_iter()
+            .chain(default_names)
+            .chain([listen_name])
+            .chain(public_name)
+            .collect();
         Self { names, origins: Vec::new(), accepts_ip_addresses: listen.ip().is_unspecified() }
     }
 
@@ -51,31 +56,33 @@ impl HostPolicy {
     pub fn check(&self, request: &Request) -> Result<(), Failure> {
         // A page of another site can reach this service by a name of its own that resolves to loopback (DNS
         // rebinding). The name is the only sign of it.
-        let unknown = || Failure::new(Code::HostUnknown, "this is not a host name of the service");
-        let foreign =
+        let unknown_host =
+            || Failure::new(Code::HostUnknown, "this is not a host name of the service");
+        let foreign_origin =
             || Failure::new(Code::OriginForeign, "pages of other origins may not send requests");
         // HTTP/2 names the host in the address; an additional `Host` header must also be known.
-        let named = request.uri().authority().map(Authority::as_str);
-        let header = single_header(request, &header::HOST).map_err(|_several| unknown())?;
-        let host = named.or(header).ok_or_else(unknown)?;
-        if ![Some(host), header].into_iter().flatten().all(|host| self.is_known(host)) {
-            return Err(unknown());
+        let uri_host = request.uri().authority().map(Authority::as_str);
+        let host_header =
+            single_header(request, &header::HOST).map_err(|_several| unknown_host())?;
+        let host = uri_host.or(host_header).ok_or_else(unknown_host)?;
+        if ![Some(host), host_header].into_iter().flatten().all(|host| self.is_known_host(host)) {
+            return Err(unknown_host());
         }
         match single_header(request, &header::ORIGIN) {
             Ok(None) => Ok(()),
             Ok(Some(origin)) if self.is_allowed_origin(origin, host) => Ok(()),
-            Ok(Some(_)) | Err(InvalidHeader) => Err(foreign()),
+            Ok(Some(_)) | Err(InvalidHeader) => Err(foreign_origin()),
         }
     }
 
-    fn is_known(&self, host: &str) -> bool {
+    fn is_known_host(&self, host: &str) -> bool {
         let Ok(host) = host.to_ascii_lowercase().parse::<Authority>() else { return false };
-        let bare = host.host();
-        let is_number = bare.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-        let is_name = |name: &String| name == "*" || name == bare || name == host.as_str();
+        let host_name = host.host();
+        let is_ip_address = host_name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+        let is_name = |name: &String| name == "*" || name == host_name || name == host.as_str();
         // User information is no part of a host, and parsers disagree about what follows it.
         !host.as_str().contains('@')
-            && (self.accepts_ip_addresses && is_number || self.names.iter().any(is_name))
+            && (self.accepts_ip_addresses && is_ip_address || self.names.iter().any(is_name))
     }
 
     fn is_allowed_origin(&self, origin: &str, host: &str) -> bool {
@@ -94,9 +101,9 @@ fn single_header<'r>(
     request: &'r Request,
     name: &HeaderName,
 ) -> Result<Option<&'r str>, InvalidHeader> {
-    let mut all = request.headers().get_all(name).iter();
-    let Some(first) = all.next() else { return Ok(None) };
-    match (first.to_str(), all.next()) {
+    let mut values = request.headers().get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    match (value.to_str(), values.next()) {
         (Ok(text), None) => Ok(Some(text)),
         (_, _) => Err(InvalidHeader),
     }
@@ -172,14 +179,14 @@ mod tests {
 
     #[test]
     fn only_known_origins_are_accepted() {
-        let of =
+        let code_of_origin =
             |origin| code("127.0.0.1:80", "/", &[("host", "localhost:80"), ("origin", origin)]);
-        assert_eq!(of("http://localhost:80"), None);
-        assert_eq!(of("https://console.example.org"), None);
+        assert_eq!(code_of_origin("http://localhost:80"), None);
+        assert_eq!(code_of_origin("https://console.example.org"), None);
         for origin in
             ["null", "http://evil.example", "http://localhost:81", "http://console.example.org"]
         {
-            assert_eq!(of(origin), Some(Code::OriginForeign), "{origin}");
+            assert_eq!(code_of_origin(origin), Some(Code::OriginForeign), "{origin}");
         }
     }
 }

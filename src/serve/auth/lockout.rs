@@ -12,14 +12,14 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::authenticator::AuthenticationError;
-use crate::serve::http::connections::origin;
+use crate::serve::http::connections::client_origin;
 use crate::serve::http::response::EarlyRefusal;
 
 /// Table of wrong credentials by address, and the addresses whose wrong credentials do not count.
 pub struct Lockouts {
     table: Option<Mutex<Lockout>>,
-    block: Duration,
-    exempt: Vec<IpNet>,
+    block_duration: Duration,
+    exempt_networks: Vec<IpNet>,
     started_at: Instant,
 }
 
@@ -29,7 +29,7 @@ impl Lockouts {
     pub fn new(spec: Option<LockoutSpec>, exempt: Vec<IpNet>) -> Self {
         let block = spec.map(|spec| spec.block).unwrap_or_default();
         let table = spec.map(|spec| Mutex::new(Lockout::new(spec)));
-        Self { table, block, exempt, started_at: Instant::now() }
+        Self { table, block_duration: block, exempt_networks: exempt, started_at: Instant::now() }
     }
 
     /// Counts a failed authentication and returns its refusal: `unauthenticated`, or `locked-out` if this wrong
@@ -38,25 +38,26 @@ impl Lockouts {
     pub async fn refuse(
         &self,
         client: Option<IpAddr>,
-        rejected: AuthenticationError,
-        presented: impl FnOnce() -> CredentialDigest + Send,
+        error: AuthenticationError,
+        credential_digest: impl FnOnce() -> CredentialDigest + Send,
     ) -> EarlyRefusal {
-        let table_and_origin = if rejected == AuthenticationError::Invalid {
+        let table_and_origin = if error == AuthenticationError::Invalid {
             self.table_and_origin(client)
         } else {
             None
         };
-        let Some((table, origin)) = table_and_origin else { return rejected.into() };
+        let Some((table, origin)) = table_and_origin else { return error.into() };
         // The digest is computed only for an address that counts: a missing credential has none.
-        let credential = presented();
+        let credential = credential_digest();
         let mut table = table.lock().await;
         let now = self.started_at.elapsed();
         // The check and the count happen under one lock, so that many attempts at once are not more than are allowed.
-        if let Some(left) = table.remaining_block(origin, credential, now) {
-            return EarlyRefusal::locked_out(left);
+        if let Some(remaining) = table.remaining_block(origin, credential, now) {
+            return EarlyRefusal::locked_out(remaining);
         }
         // The address is logged and never the credential, which may be a mistyped valid one.
-        let (seconds, client) = (self.block.as_secs_f64(), client.map(tracing::field::display));
+        let (seconds, client) =
+            (self.block_duration.as_secs_f64(), client.map(tracing::field::display));
         match table.record_failure(origin, credential, now) {
             LockoutDecision::Counted => {}
             LockoutDecision::CredentialBlocked => {
@@ -66,13 +67,14 @@ impl Lockouts {
                 tracing::warn!(client, seconds, "wrong credentials of this address blocked");
             }
         }
-        rejected.into()
+        error.into()
     }
 
     /// Returns the table and the key of the address in it, if the address counts.
     fn table_and_origin(&self, client: Option<IpAddr>) -> Option<(&Mutex<Lockout>, ClientOrigin)> {
-        let client = client.filter(|client| !self.exempt.iter().any(|net| net.contains(client)))?;
-        Some((self.table.as_ref()?, origin(client)))
+        let client =
+            client.filter(|client| !self.exempt_networks.iter().any(|net| net.contains(client)))?;
+        Some((self.table.as_ref()?, client_origin(client)))
     }
 }
 

@@ -26,11 +26,11 @@ pub struct ClientAddress {
 #[must_use]
 pub fn client_ip(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |hop: &IpAddr| trusted.iter().any(|net| net.contains(hop));
-    let lines: Vec<_> = headers.get_all(FORWARDED_FOR).iter().collect();
+    let header_values: Vec<_> = headers.get_all(FORWARDED_FOR).iter().collect();
     // Each proxy appends the address of its peer, so only the end of the list is written by proxies that are trusted.
-    let hops = lines.iter().rev().flat_map(|line| {
+    let hops = header_values.iter().rev().flat_map(|line| {
         let text = line.to_str().unwrap_or_default();
-        text.rsplit(',').map(address)
+        text.rsplit(',').map(parse_address)
     });
     // A listener on `[::]` reports clients of IPv4 as mapped addresses; rules name the plain ones.
     let mut client = peer.to_canonical();
@@ -52,11 +52,12 @@ pub fn is_forwarded(headers: &HeaderMap) -> bool {
 }
 
 /// Parses an address of the header; some proxies add the port.
-fn address(text: &str) -> Option<IpAddr> {
+fn parse_address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
-    let bare = text.trim_start_matches('[').trim_end_matches(']');
-    let found = bare.parse().ok().or_else(|| Some(text.parse::<SocketAddr>().ok()?.ip()));
-    found.map(|address: IpAddr| address.to_canonical())
+    let without_brackets = text.trim_start_matches('[').trim_end_matches(']');
+    let parsed =
+        without_brackets.parse().ok().or_else(|| Some(text.parse::<SocketAddr>().ok()?.ip()));
+    parsed.map(|address: IpAddr| address.to_canonical())
 }
 
 #[cfg(test)]
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
     use axum::http::HeaderValue;
 
-    fn found(peer: &str, lines: &[&'static str], trusted: &[&str]) -> String {
+    fn client_of(peer: &str, lines: &[&'static str], trusted: &[&str]) -> String {
         let mut headers = HeaderMap::new();
         for line in lines {
             headers.append(FORWARDED_FOR, HeaderValue::from_static(line));
@@ -77,27 +78,27 @@ mod tests {
 
     #[test]
     fn an_untrusted_peer_is_the_client_despite_its_headers() {
-        assert_eq!(found("192.0.2.1", &["198.51.100.7"], NET), "192.0.2.1");
-        assert_eq!(found("10.0.0.1", &["198.51.100.7"], &[]), "10.0.0.1");
+        assert_eq!(client_of("192.0.2.1", &["198.51.100.7"], NET), "192.0.2.1");
+        assert_eq!(client_of("10.0.0.1", &["198.51.100.7"], &[]), "10.0.0.1");
     }
 
     #[test]
     fn the_right_most_untrusted_hop_is_the_client() {
-        assert_eq!(found("10.0.0.1", &["198.51.100.7"], NET), "198.51.100.7");
-        assert_eq!(found("10.0.0.1", &["203.0.113.9, 198.51.100.7"], NET), "198.51.100.7");
+        assert_eq!(client_of("10.0.0.1", &["198.51.100.7"], NET), "198.51.100.7");
+        assert_eq!(client_of("10.0.0.1", &["203.0.113.9, 198.51.100.7"], NET), "198.51.100.7");
         assert_eq!(
-            found("10.0.0.1", &["203.0.113.9", "198.51.100.7, 10.2.2.2"], NET),
+            client_of("10.0.0.1", &["203.0.113.9", "198.51.100.7, 10.2.2.2"], NET),
             "198.51.100.7"
         );
-        assert_eq!(found("10.0.0.1", &["10.9.9.9, 10.2.2.2"], NET), "10.9.9.9");
-        assert_eq!(found("::ffff:10.0.0.1", &["[2001:db8::1]:443"], NET), "2001:db8::1");
-        assert_eq!(found("fd00::1", &["198.51.100.7:5000"], NET), "198.51.100.7");
+        assert_eq!(client_of("10.0.0.1", &["10.9.9.9, 10.2.2.2"], NET), "10.9.9.9");
+        assert_eq!(client_of("::ffff:10.0.0.1", &["[2001:db8::1]:443"], NET), "2001:db8::1");
+        assert_eq!(client_of("fd00::1", &["198.51.100.7:5000"], NET), "198.51.100.7");
     }
 
     #[test]
     fn an_invalid_hop_ends_the_search_for_the_client() {
-        assert_eq!(found("10.0.0.1", &[], NET), "10.0.0.1");
-        assert_eq!(found("10.0.0.1", &["198.51.100.7, unknown, 10.2.2.2"], NET), "10.2.2.2");
-        assert_eq!(found("10.0.0.1", &["198.51.100.7,"], NET), "10.0.0.1");
+        assert_eq!(client_of("10.0.0.1", &[], NET), "10.0.0.1");
+        assert_eq!(client_of("10.0.0.1", &["198.51.100.7, unknown, 10.2.2.2"], NET), "10.2.2.2");
+        assert_eq!(client_of("10.0.0.1", &["198.51.100.7,"], NET), "10.0.0.1");
     }
 }

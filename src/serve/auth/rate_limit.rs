@@ -30,7 +30,7 @@ impl RateLimiter {
     /// # Errors
     /// `rate-limited`.
     pub async fn count(&self, spec: &AgentSpec) -> Result<(), EarlyRefusal> {
-        let Some(limit) = spec.a2a_exposure.rate_limit else { return Ok(()) };
+        let Some(limit) = spec.endpoint_config.rate_limit else { return Ok(()) };
         let now = self.started_at.elapsed();
         // The lock is held for one decision and never across a wait.
         let mut buckets = self.buckets.lock().await;

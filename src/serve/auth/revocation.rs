@@ -15,22 +15,25 @@ use crate::serve::App;
 const STREAM_MEDIA_TYPES: [&str; 2] = ["text/event-stream", "application/grpc"];
 
 /// Ends a stream as soon as its caller is no longer authorized as before. Each piece is checked, so that nothing is
-/// sent after a token was revoked or has expired. `current` returns the state of the configuration in force.
+/// sent after a token was revoked or has expired. `current_app` returns the state of the configuration in force.
 pub(in crate::serve) fn end_when_revoked<F>(
     response: Response,
     headers: HeaderMap,
     app: &App,
-    current: F,
+    current_app: F,
 ) -> Response
 where
     F: Fn() -> Option<App> + Unpin + Send + 'static,
 {
-    let media = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    if !media.is_some_and(|media| STREAM_MEDIA_TYPES.iter().any(|long| media.starts_with(long))) {
+    let media_type =
+        response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if !media_type.is_some_and(|media_type| {
+        STREAM_MEDIA_TYPES.iter().any(|stream_type| media_type.starts_with(stream_type))
+    }) {
         return response;
     }
     let caller = app.access.authenticator.current_caller(&headers, app.api.reader.now());
-    response.map(|body| Body::new(RevocableBody { body, headers, caller, current }))
+    response.map(|body| Body::new(RevocableBody { body, headers, caller, current_app }))
 }
 
 /// Body that ends early if its caller loses the right to it.
@@ -39,13 +42,13 @@ struct RevocableBody<F> {
     headers: HeaderMap,
     caller: Option<Caller>,
     /// Returns the state of the configuration in force.
-    current: F,
+    current_app: F,
 }
 
 impl<F: Fn() -> Option<App>> RevocableBody<F> {
     /// True if the credentials still identify the same caller as at the start.
     fn is_still_authorized(&self) -> bool {
-        let app = (self.current)();
+        let app = (self.current_app)();
         let current_caller = app.map(|app| {
             app.access.authenticator.current_caller(&self.headers, app.api.reader.now())
         });

@@ -15,7 +15,7 @@ use crate::serve::App;
 ///
 /// # Errors
 /// `content-type-unsupported`, `body-too-large`, `body-timeout`, or `invalid-request` if the connection is lost.
-pub async fn json(app: &App, request: Request) -> Result<Bytes, Failure> {
+pub async fn read_json(app: &App, request: Request) -> Result<Bytes, Failure> {
     if !has_json_type(request.headers()) {
         return Err(Failure::new(Code::ContentType, "the body must be `application/json`"));
     }
@@ -26,8 +26,8 @@ pub async fn json(app: &App, request: Request) -> Result<Bytes, Failure> {
 /// Receives the body of a request whose content type is JSON, or absent if the body is empty.
 ///
 /// # Errors
-/// Fails like [`json`].
-pub async fn any(app: &App, request: Request) -> Result<Bytes, Failure> {
+/// Fails like [`read_json`].
+pub async fn read_json_or_empty(app: &App, request: Request) -> Result<Bytes, Failure> {
     let has_content_type = request.headers().contains_key(header::CONTENT_TYPE);
     let is_json = has_json_type(request.headers());
     let (parts, body) = request.into_parts();
@@ -64,7 +64,7 @@ pub async fn read_body(
 
 /// Receives a body while the memory budget for bodies allows it.
 async fn collect_body(
-    mut share: BodyReservation,
+    mut reservation: BodyReservation,
     mut body: Limited<Body>,
     limit: usize,
 ) -> Result<Bytes, Failure> {
@@ -75,7 +75,7 @@ async fn collect_body(
                 let data = frame.into_data().unwrap_or_default(); // Trailers are nothing of the body.
                 // Bytes count when they arrive. A declared length is a claim, and reserving it would let idle
                 // requests fill the budget.
-                share.grow(data.len())?;
+                reservation.grow(data.len())?;
                 received.extend_from_slice(&data);
             }
             Err(error) if error.is::<LengthLimitError>() => return Err(too_large(limit)),

@@ -61,9 +61,9 @@ struct HeldBytes {
 impl BodyBudget {
     /// Creates the budget for bodies of this maximum size.
     #[must_use]
-    pub fn of(largest: usize) -> Self {
+    pub fn of(max_body_bytes: usize) -> Self {
         // A larger maximum size must not leave room for a few bodies only: one caller may use a quarter.
-        let limit_bytes = MIN_BUDGET_BYTES.max(largest.saturating_mul(MIN_LARGEST_BODIES));
+        let limit_bytes = MIN_BUDGET_BYTES.max(max_body_bytes.saturating_mul(MIN_LARGEST_BODIES));
         Self(Arc::new(BodyBudgetState {
             limit_bytes,
             hasher: RandomState::new(),
@@ -78,7 +78,7 @@ impl BodyBudget {
         // another.
         BodyReservation {
             budget: self.clone(),
-            caller: self.0.hasher.hash_one(credential),
+            caller_hash: self.0.hasher.hash_one(credential),
             bytes: 0,
         }
     }
@@ -88,7 +88,7 @@ impl BodyBudget {
 #[derive(Debug)]
 pub(super) struct BodyReservation {
     budget: BodyBudget,
-    caller: u64,
+    caller_hash: u64,
     bytes: usize,
 }
 
@@ -100,15 +100,16 @@ impl BodyReservation {
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), Failure> {
         let shared = &self.budget.0;
         let mut held = shared.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_caller = held.by_caller.get(&self.caller).copied().unwrap_or_default() + bytes;
+        let caller_bytes =
+            held.by_caller.get(&self.caller_hash).copied().unwrap_or_default() + bytes;
         // Checked before anything is added, so that a refused body leaves no trace in the sums.
         if held.total + bytes > shared.limit_bytes
-            || of_caller > shared.limit_bytes / CALLER_SHARE_DIVISOR
+            || caller_bytes > shared.limit_bytes / CALLER_SHARE_DIVISOR
         {
             return Err(Failure::new(Code::Pressure, "too many request bodies arrive at once"));
         }
         held.total += bytes;
-        held.by_caller.insert(self.caller, of_caller);
+        held.by_caller.insert(self.caller_hash, caller_bytes);
         self.bytes += bytes;
         Ok(())
     }
@@ -118,11 +119,11 @@ impl Drop for BodyReservation {
     fn drop(&mut self) {
         let mut held = self.budget.0.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.total = held.total.saturating_sub(self.bytes);
-        if let Some(of_caller) = held.by_caller.get_mut(&self.caller) {
-            *of_caller = of_caller.saturating_sub(self.bytes);
+        if let Some(caller_bytes) = held.by_caller.get_mut(&self.caller_hash) {
+            *caller_bytes = caller_bytes.saturating_sub(self.bytes);
             // Otherwise each credential that was ever presented would keep an entry.
-            if *of_caller == 0 {
-                held.by_caller.remove(&self.caller);
+            if *caller_bytes == 0 {
+                held.by_caller.remove(&self.caller_hash);
             }
         }
     }
@@ -140,8 +141,8 @@ mod tests {
     #[test]
     fn one_caller_may_use_a_quarter_of_the_body_memory() {
         let budget = BodyBudget::of(1024);
-        let mut ann = budget.reserve(&headers("ann"));
-        assert_eq!(ann.grow(MIN_BUDGET_BYTES / CALLER_SHARE_DIVISOR), Ok(()));
+        let mut first_caller = budget.reserve(&headers("ann"));
+        assert_eq!(first_caller.grow(MIN_BUDGET_BYTES / CALLER_SHARE_DIVISOR), Ok(()));
         let refused = budget.reserve(&headers("ann")).grow(1).err();
         assert_eq!(refused.map(|failure| failure.code), Some(Code::Pressure));
         let mut other_callers = ["bob", "cid", "dan"].map(|name| budget.reserve(&headers(name)));
@@ -150,7 +151,7 @@ mod tests {
         }
         let mut last = budget.reserve(&headers("eve"));
         assert!(last.grow(1).is_err());
-        drop(ann);
+        drop(first_caller);
         assert_eq!(last.grow(1), Ok(()));
         drop((other_callers, last));
         let held = budget.0.held.lock().expect("no panic");

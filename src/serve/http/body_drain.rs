@@ -56,9 +56,9 @@ impl HttpBody for DrainableBody {
 impl Drop for DrainableBody {
     fn drop(&mut self) {
         // The drop is the only moment that all handlers share, also those that fail before they read the body.
-        let rest = self.body.take().filter(|body| !body.is_end_stream());
-        if let Some((rest, return_channel)) = rest.zip(self.return_channel.take()) {
-            _ = return_channel.send(rest); // The request may have been given up.
+        let unread = self.body.take().filter(|body| !body.is_end_stream());
+        if let Some((unread, return_channel)) = unread.zip(self.return_channel.take()) {
+            _ = return_channel.send(unread); // The request may have been given up.
         }
     }
 }
@@ -74,7 +74,7 @@ pub(in crate::serve) struct UnreadBody {
 
 /// Makes a request return the unread part of its body. HTTP/2 ends a request without its connection, and a
 /// request without a body has no such part.
-pub(in crate::serve) fn take_body(
+pub(in crate::serve) fn track_unread_body(
     request: Request,
     connection: &ClientConnection,
 ) -> (Request, Option<UnreadBody>) {
@@ -96,17 +96,17 @@ pub(in crate::serve) fn take_body(
 /// Otherwise the answer closes the connection, and the service discards input for a short time,
 /// so that the client can read the answer.
 pub(in crate::serve) async fn drain_body(
-    rest: Option<UnreadBody>,
+    unread_body: Option<UnreadBody>,
     mut response: Response,
 ) -> Response {
-    let Some(UnreadBody { mut return_channel, expects_continue, connection }) = rest else {
+    let Some(UnreadBody { mut return_channel, expects_continue, connection }) = unread_body else {
         return response;
     };
     // The handler has dropped the request by now, so the body is back already or was read to its end.
     let Ok(body) = return_channel.try_recv() else { return response };
     // A response about the length of a body does not wait for that body.
     let is_too_large = response.status() == StatusCode::PAYLOAD_TOO_LARGE;
-    if expects_continue || is_too_large || !is_drained(body).await {
+    if expects_continue || is_too_large || !drain_to_end(body).await {
         connection.linger();
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -114,7 +114,7 @@ pub(in crate::serve) async fn drain_body(
 }
 
 /// True if the end of a body was reached.
-async fn is_drained(mut body: Body) -> bool {
+async fn drain_to_end(mut body: Body) -> bool {
     // A declared length decides at once; reading up to the limit would only delay the response.
     if body.size_hint().lower() > MAX_DRAIN_BYTES as u64 {
         return false;

@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use algonius_actors::decide::access::connections::{
-    ConnectionAdmission, ConnectionId, ConnectionTable as Limits,
+    ConnectionAdmission, ConnectionId, ConnectionTable,
 };
 use algonius_actors::decide::access::lockout::ClientOrigin;
 use algonius_actors::model::id::PrincipalId;
@@ -37,8 +37,8 @@ const MAX_PENDING_CONNECTIONS: usize = 8;
 pub struct Connections(Arc<Mutex<ConnectionRegistry>>);
 
 struct ConnectionRegistry {
-    limits: Limits,
-    limit: usize,
+    table: ConnectionTable,
+    max_connections: usize,
     /// Descriptor of each open socket. Each entry is removed before its socket is closed, so that no entry refers to
     /// another file with the same number.
     sockets: HashMap<ConnectionId, RawFd>,
@@ -60,7 +60,7 @@ struct CloseCounts {
 /// Entry of one connection in the table. Dropping it removes the entry.
 pub struct ConnectionEntry {
     id: ConnectionId,
-    all: Connections,
+    connections: Connections,
 }
 
 /// Connection, as its requests see it. Cheap to clone.
@@ -70,14 +70,14 @@ pub struct ClientConnection(Arc<ConnectionState>);
 struct ConnectionState {
     id: ConnectionId,
     address: SocketAddr,
-    all: Connections,
+    connections: Connections,
     is_authenticated: AtomicBool,
     lingers: AtomicBool,
 }
 
 /// Returns the network from which a connection or a request comes.
 #[must_use]
-pub fn origin(address: IpAddr) -> ClientOrigin {
+pub fn client_origin(address: IpAddr) -> ClientOrigin {
     match address {
         IpAddr::V4(address) => ClientOrigin::V4(address.octets()),
         IpAddr::V6(address) => ClientOrigin::of_v6(address.octets()),
@@ -89,8 +89,8 @@ impl Connections {
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self(Arc::new(Mutex::new(ConnectionRegistry {
-            limits: Limits::new(limit),
-            limit,
+            table: ConnectionTable::new(limit),
+            max_connections: limit,
             sockets: HashMap::new(),
             pending: 0,
             acceptor: None,
@@ -103,7 +103,7 @@ impl Connections {
     /// refuse them.
     pub fn poll_capacity(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut registry = self.registry();
-        if registry.pending + registry.limits.closing() < MAX_PENDING_CONNECTIONS {
+        if registry.pending + registry.table.closing() < MAX_PENDING_CONNECTIONS {
             return Poll::Ready(());
         }
         registry.acceptor = Some(context.waker().clone());
@@ -125,8 +125,9 @@ impl Connections {
         registry.pending = registry.pending.saturating_sub(1);
         registry.wake_acceptor();
         let address = address.ok()?; // A client that has disconnected has no address.
-        let ConnectionRegistry { limits, sockets, .. } = &mut *registry;
-        let id = match limits.admit(origin(address.ip()), |id| has_unread(sockets, id)) {
+        let ConnectionRegistry { table, sockets, .. } = &mut *registry;
+        let id = match table.admit(client_origin(address.ip()), |id| has_unread_bytes(sockets, id))
+        {
             ConnectionAdmission::Admitted(id) => id,
             ConnectionAdmission::Displaces(id, displaced_id) => {
                 registry.close(displaced_id);
@@ -141,8 +142,9 @@ impl Connections {
         registry.sockets.insert(id, stream.as_raw_fd());
         drop(registry);
         let (is_authenticated, lingers) = (AtomicBool::new(false), AtomicBool::new(false));
-        let inner = ConnectionState { id, address, all: self.clone(), is_authenticated, lingers };
-        Some((ConnectionEntry { id, all: self.clone() }, ClientConnection(Arc::new(inner))))
+        let state =
+            ConnectionState { id, address, connections: self.clone(), is_authenticated, lingers };
+        Some((ConnectionEntry { id, connections: self.clone() }, ClientConnection(Arc::new(state))))
     }
 
     fn registry(&self) -> MutexGuard<'_, ConnectionRegistry> {
@@ -152,7 +154,7 @@ impl Connections {
 
 /// Returns true if received bytes wait to be read. This function queries the kernel, because the runtime learns
 /// about the bytes later, and a busy runtime learns last.
-fn has_unread(sockets: &HashMap<ConnectionId, RawFd>, id: ConnectionId) -> bool {
+fn has_unread_bytes(sockets: &HashMap<ConnectionId, RawFd>, id: ConnectionId) -> bool {
     let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
     sockets.get(&id).is_some_and(|socket| matches!(recv(*socket, &mut [0], flags), Ok(1..)))
 }
@@ -185,7 +187,7 @@ impl ConnectionRegistry {
         // One line for each refusal would let an attacker fill the log.
         let CloseCounts { closed, refused, .. } = std::mem::take(&mut self.counts);
         self.counts.logged_at = Some(now);
-        let (limit, share) = (self.limit, self.limits.share());
+        let (limit, share) = (self.max_connections, self.table.share());
         tracing::warn!(
             client = %address.ip(),
             closed,
@@ -199,10 +201,10 @@ impl ConnectionRegistry {
 
 impl Drop for ConnectionEntry {
     fn drop(&mut self) {
-        let mut registry = self.all.registry();
+        let mut registry = self.connections.registry();
         // This runs before the socket is closed, because the entry is the first field of its connection. Afterwards
         // the kernel may give the same number to another file, which `close` would shut down.
-        registry.limits.closed(self.id);
+        registry.table.remove(self.id);
         registry.sockets.remove(&self.id);
         registry.wake_acceptor();
     }
@@ -219,7 +221,7 @@ impl ClientConnection {
     pub fn assign_principal(&self, principal: PrincipalId) {
         // Only the first request needs the lock.
         if !self.0.is_authenticated.swap(true, Ordering::Relaxed) {
-            self.0.all.registry().limits.assign_principal(self.0.id, principal);
+            self.0.connections.registry().table.assign_principal(self.0.id, principal);
         }
     }
 

@@ -44,7 +44,7 @@ impl CountedConnection {
         Self { _entry: entry, stream, write_timeout, connection, linger: None }
     }
 
-    fn poll_with<T>(
+    fn poll_write_with<T>(
         &mut self,
         context: &mut Context<'_>,
         write: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<T>>,
@@ -89,7 +89,7 @@ impl AsyncWrite for CountedConnection {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_with(context, |stream, context| stream.poll_write(context, bytes))
+        self.poll_write_with(context, |stream, context| stream.poll_write(context, bytes))
     }
 
     fn poll_write_vectored(
@@ -97,7 +97,7 @@ impl AsyncWrite for CountedConnection {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_with(context, |stream, context| stream.poll_write_vectored(context, slices))
+        self.poll_write_with(context, |stream, context| stream.poll_write_vectored(context, slices))
     }
 
     fn is_write_vectored(&self) -> bool {

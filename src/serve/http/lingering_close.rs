@@ -26,8 +26,8 @@ const READ_BUFFER_BYTES: usize = 16 << 10;
 
 /// Progress of a lingering close.
 pub(super) struct LingeringClose {
-    discarded: usize,
-    end: Instant,
+    discarded_bytes: usize,
+    deadline: Instant,
     timer: Pin<Box<Sleep>>,
 }
 
@@ -36,8 +36,8 @@ impl LingeringClose {
     pub(super) fn new() -> Self {
         let now = Instant::now();
         Self {
-            discarded: 0,
-            end: now + LINGER_TIMEOUT,
+            discarded_bytes: 0,
+            deadline: now + LINGER_TIMEOUT,
             timer: Box::pin(sleep_until(now + SILENCE_TIMEOUT)),
         }
     }
@@ -48,18 +48,18 @@ impl LingeringClose {
         stream: &mut (impl AsyncRead + Unpin),
         context: &mut Context<'_>,
     ) -> Poll<()> {
-        let mut piece = [0; READ_BUFFER_BYTES];
+        let mut storage = [0; READ_BUFFER_BYTES];
         loop {
-            let mut buffer = ReadBuf::new(&mut piece);
+            let mut buffer = ReadBuf::new(&mut storage);
             match Pin::new(&mut *stream).poll_read(context, &mut buffer) {
                 Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
-                    self.discarded += buffer.filled().len();
+                    self.discarded_bytes += buffer.filled().len();
                     // A client that sends without end would otherwise hold its connection for the whole time.
-                    if self.discarded > MAX_DISCARDED_BYTES {
+                    if self.discarded_bytes > MAX_DISCARDED_BYTES {
                         return Poll::Ready(());
                     }
-                    let next = (Instant::now() + SILENCE_TIMEOUT).min(self.end);
-                    self.timer.as_mut().reset(next);
+                    let next_silence_end = (Instant::now() + SILENCE_TIMEOUT).min(self.deadline);
+                    self.timer.as_mut().reset(next_silence_end);
                 }
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => {
@@ -69,7 +69,7 @@ impl LingeringClose {
                 }
             }
             // A client that always has bytes ready never reaches the timer above.
-            if Instant::now() >= self.end {
+            if Instant::now() >= self.deadline {
                 return Poll::Ready(());
             }
         }

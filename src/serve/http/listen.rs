@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use algonius_actors::decide::access::connections::ConnectionTable as Limits;
+use algonius_actors::decide::access::connections::ConnectionTable;
 use axum::http::Request;
 use axum::response::Response;
 use axum_server::Handle;
@@ -26,7 +26,7 @@ use tower::Service;
 use super::connections::{ConnectionService, Connections};
 use super::counted_connection::CountedConnection;
 use super::protocol_detect::{ProtocolSniffer, SniffedStream};
-use crate::platform::tls::Certificates;
+use crate::platform::tls::WatchedServerConfig;
 
 /// Handle for the shutdown of the listener.
 pub type ShutdownHandle = Handle<SocketAddr>;
@@ -35,7 +35,7 @@ pub type ShutdownHandle = Handle<SocketAddr>;
 #[derive(Debug, Clone, Copy)]
 pub struct ListenLimits {
     /// Maximum number of open connections.
-    pub connections: usize,
+    pub max_connections: usize,
     /// Maximum initial silence of a connection, and maximum duration of a handshake and of a request head.
     pub header_timeout: Duration,
     /// Maximum time for which a connection may leave sent bytes unread.
@@ -54,7 +54,7 @@ const MAX_ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 /// Fails if the listener fails.
 pub async fn serve<S>(
     listener: std::net::TcpListener,
-    certificates: Option<Certificates>,
+    certificates: Option<WatchedServerConfig>,
     service: S,
     limits: ListenLimits,
     handle: ShutdownHandle,
@@ -71,31 +71,33 @@ where
     socket::listen(&listener, Backlog::MAXCONN)?;
     // The limit of files belongs to the process, so it is read when the listener starts and not with the
     // configuration.
-    let connections = Connections::new(limit_by_open_files(limits.connections));
-    let each = ServiceFactory { service, connections: connections.clone(), deadline: None };
+    let connections = Connections::new(limit_by_open_files(limits.max_connections));
+    let service_factory =
+        ServiceFactory { service, connections: connections.clone(), deadline: None };
     let acceptor = Acceptor { connections, certificates, limits };
     let mut server = axum_server::from_tcp(listener)?.handle(handle).acceptor(acceptor);
-    let http = server.http_builder();
+    let http_builder = server.http_builder();
     // Without a size hyper lets the buffer of one connection grow to about 400 KB.
-    http.http1()
+    http_builder
+        .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout)
         .max_buf_size(MAX_BUFFER_BYTES);
-    http.http2().timer(TokioTimer::new()).max_concurrent_streams(200);
+    http_builder.http2().timer(TokioTimer::new()).max_concurrent_streams(200);
     // A client that vanished sends no end of the connection. Unanswered pings are the only sign of it on a silent
     // stream.
-    http.http2().keep_alive_interval(Duration::from_secs(20));
-    server.serve(each).await
+    http_builder.http2().keep_alive_interval(Duration::from_secs(20));
+    server.serve(service_factory).await
 }
 
 /// Returns the configured number of connections, limited by the number of files that the system allows: a quarter of
 /// those files is reserved for the ledger and for the pipes of programs.
 fn limit_by_open_files(configured: usize) -> usize {
-    let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
-    let files = usize::try_from(files).unwrap_or(usize::MAX);
-    let limit = (files - files / 4).max(1);
+    let open_files = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
+    let open_files = usize::try_from(open_files).unwrap_or(usize::MAX);
+    let limit = (open_files - open_files / 4).max(1);
     // Connections that are being closed still hold a file each.
-    let limit = limit.saturating_sub(Limits::slack(limit)).max(1);
+    let limit = limit.saturating_sub(ConnectionTable::slack(limit)).max(1);
     if limit < configured {
         tracing::warn!(
             configured,
@@ -140,7 +142,7 @@ impl<S: Clone> Service<SocketAddr> for ServiceFactory<S> {
 #[derive(Clone)]
 struct Acceptor {
     connections: Connections,
-    certificates: Option<Certificates>,
+    certificates: Option<WatchedServerConfig>,
     limits: ListenLimits,
 }
 
@@ -153,9 +155,11 @@ impl<S: Send + 'static> Accept<TcpStream, S> for Acceptor {
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
         let Self { connections, certificates, limits } = self.clone();
         Box::pin(async move {
-            let full = || io::Error::new(io::ErrorKind::QuotaExceeded, "too many connections");
+            let too_many_connections =
+                || io::Error::new(io::ErrorKind::QuotaExceeded, "too many connections");
             // Admission precedes TLS, so that a connection without a place costs no handshake.
-            let (entry, connection) = connections.admit(&stream).ok_or_else(full)?;
+            let (entry, connection) =
+                connections.admit(&stream).ok_or_else(too_many_connections)?;
             // Events of a stream are small; Nagle's algorithm would hold each one until the client acknowledges the
             // one before.
             stream.set_nodelay(true)?;
@@ -180,9 +184,9 @@ impl<S: Send + 'static> Accept<TcpStream, S> for Acceptor {
 /// line, because anybody can connect.
 async fn accept_tls(
     stream: CountedConnection,
-    certificates: &Certificates,
-    time: Duration,
+    certificates: &WatchedServerConfig,
+    time_limit: Duration,
 ) -> io::Result<Box<dyn SniffedStream>> {
-    let agreed = TlsAcceptor::from(certificates.current()).accept(stream);
-    Ok(Box::new(tokio::time::timeout(time, agreed).await??))
+    let handshake = TlsAcceptor::from(certificates.current()).accept(stream);
+    Ok(Box::new(tokio::time::timeout(time_limit, handshake).await??))
 }

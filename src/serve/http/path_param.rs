@@ -16,16 +16,16 @@ pub struct AgentSubpath {
     /// Id of the agent.
     pub agent: String,
     /// Rest of the path.
-    pub rest: String,
+    pub subpath: String,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for AgentSubpath {
     type Rejection = ProblemBody;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemBody> {
-        let Path((agent, rest)) =
+        let Path((agent, subpath)) =
             Path::from_request_parts(parts, state).await.map_err(|_no_text| non_text_path())?;
-        Ok(Self { agent, rest })
+        Ok(Self { agent, subpath })
     }
 }
 

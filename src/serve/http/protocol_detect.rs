@@ -43,24 +43,28 @@ enum HttpVersion {
 }
 
 impl ProtocolSniffer {
-    /// Creates a connection that fails if the HTTP version is not known within `time`.
+    /// Creates a connection that fails if the HTTP version is not known within `time_limit`.
     #[must_use]
-    pub fn new(stream: Box<dyn SniffedStream>, time: Duration) -> Self {
-        Self { stream, deadline: Some(Box::pin(sleep(time))), prefix: SniffedPrefix::default() }
+    pub fn new(stream: Box<dyn SniffedStream>, time_limit: Duration) -> Self {
+        Self {
+            stream,
+            deadline: Some(Box::pin(sleep(time_limit))),
+            prefix: SniffedPrefix::default(),
+        }
     }
 
     /// Reads until the HTTP version is known.
     fn poll_protocol(&mut self, context: &mut Context<'_>) -> Poll<io::Result<HttpVersion>> {
         loop {
             let mut buffer = ReadBuf::new(self.prefix.unfilled());
-            let read = Pin::new(&mut self.stream).poll_read(context, &mut buffer);
-            let more = buffer.filled().len();
+            let read_result = Pin::new(&mut self.stream).poll_read(context, &mut buffer);
+            let read_bytes = buffer.filled().len();
             // The deadline is polled only while the client is silent: bytes that are there are always read first.
-            if read.is_pending() {
+            if read_result.is_pending() {
                 return self.poll_timeout(context);
             }
-            ready!(read)?;
-            match self.prefix.detect(more) {
+            ready!(read_result)?;
+            match self.prefix.detect(read_bytes) {
                 HttpVersion::Unknown => {}
                 version => return Poll::Ready(Ok(version)),
             }
@@ -80,10 +84,10 @@ impl SniffedPrefix {
     }
 
     /// Returns the version after this number of further bytes. The end of the stream counts as HTTP/1.
-    fn detect(&mut self, more: usize) -> HttpVersion {
-        self.count += more;
+    fn detect(&mut self, added_bytes: usize) -> HttpVersion {
+        self.count += added_bytes;
         let bytes = self.bytes.get(..self.count).unwrap_or_default();
-        if more == 0 || !HTTP2_PREFACE.starts_with(bytes) {
+        if added_bytes == 0 || !HTTP2_PREFACE.starts_with(bytes) {
             HttpVersion::Http1
         } else if bytes.len() < HTTP2_PREFACE.len() {
             HttpVersion::Unknown
@@ -118,9 +122,9 @@ impl AsyncRead for ProtocolSniffer {
                 return Poll::Ready(Ok(()));
             }
         }
-        let before = buffer.filled().len();
+        let filled_before = buffer.filled().len();
         self.prefix.copy_prefix(buffer);
-        let has_copied = buffer.filled().len() > before;
+        let has_copied = buffer.filled().len() > filled_before;
         if has_copied && buffer.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
@@ -174,9 +178,9 @@ mod tests {
         let detected_after = |pieces: &[&[u8]]| {
             let mut prefix = SniffedPrefix::default();
             pieces.iter().position(|piece| {
-                let more = piece.len().min(prefix.unfilled().len());
-                prefix.unfilled()[..more].copy_from_slice(&piece[..more]);
-                prefix.detect(more) != HttpVersion::Unknown
+                let added_bytes = piece.len().min(prefix.unfilled().len());
+                prefix.unfilled()[..added_bytes].copy_from_slice(&piece[..added_bytes]);
+                prefix.detect(added_bytes) != HttpVersion::Unknown
             })
         };
         assert_eq!(detected_after(&[b"GET / HTTP/1.1\r\n"]), Some(0));

@@ -28,10 +28,10 @@ impl IntoResponse for ProblemBody {
     /// Keeps the failure in the extensions of the response, so that a later layer can write the body in the format
     /// of the path.
     fn into_response(self) -> Response {
-        let response = problem_response(self.0.code, &problem::document(&self.0));
+        let response = problem_response(self.0.code, &problem::problem_document(&self.0));
         // The code that refuses a request does not know the path, so the document here may be replaced later (ADR
         // 41).
-        let mut response = with_failure(response, &self.0);
+        let mut response = with_failure_headers(response, &self.0);
         response.extensions_mut().insert(FailureResponse(self.0));
         response
     }
@@ -53,9 +53,9 @@ pub struct EarlyRefusal {
 impl EarlyRefusal {
     /// Creates the refusal of a wrong credential from an address that is locked out for this time.
     #[must_use]
-    pub fn locked_out(rest: Duration) -> Self {
+    pub fn locked_out(remaining: Duration) -> Self {
         let message = "the credential is not valid, and too many wrong ones came from this address";
-        Self { failure: Failure::new(Code::LockedOut, message), wait: Some(rest) }
+        Self { failure: Failure::new(Code::LockedOut, message), wait: Some(remaining) }
     }
 
     /// Returns the seconds to wait, rounded up, so that a request after that time is not refused again.
@@ -68,7 +68,7 @@ impl EarlyRefusal {
 
     /// Returns the failure alone, for a protocol without `Retry-After`: it contains the end of the wait as a time.
     #[must_use]
-    pub fn at(self, now: DateTime<Utc>) -> Failure {
+    pub fn into_failure_at(self, now: DateTime<Utc>) -> Failure {
         let end =
             self.wait.and_then(|wait| now.checked_add_signed(TimeDelta::from_std(wait).ok()?));
         match end {
@@ -139,8 +139,8 @@ pub fn to_json_text(body: &impl Serialize) -> String {
 ///
 /// # Errors
 /// `internal`, for a shape that JSON cannot hold.
-pub fn to_json(shape: &impl Serialize) -> Result<Value, Failure> {
-    serde_json::to_value(shape).map_err(|error| {
+pub fn to_json(value: &impl Serialize) -> Result<Value, Failure> {
+    serde_json::to_value(value).map_err(|error| {
         tracing::error!(%error, "response cannot be serialized");
         Failure::new(Code::Internal, "the response could not be serialized")
     })
@@ -160,7 +160,7 @@ pub fn ok(body: &impl Serialize) -> Response {
 
 /// Adds the headers that belong to a failure.
 #[must_use]
-pub fn with_failure(mut response: Response, failure: &Failure) -> Response {
+pub fn with_failure_headers(mut response: Response, failure: &Failure) -> Response {
     let headers = response.headers_mut();
     if failure.code == Code::Unauthenticated {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -25,18 +25,22 @@ const WORD_BYTES: usize = 8;
 /// Creates the body of a document. Its length is known before the transfer.
 pub fn body(document: Value) -> Body {
     let mut writer = DocumentWriter {
-        open: Vec::with_capacity(INITIAL_BUFFER_BYTES),
+        current_part: Vec::with_capacity(INITIAL_BUFFER_BYTES),
         ..DocumentWriter::default()
     };
-    writer.write(document);
+    writer.write_value(document);
     writer.finish_part();
-    match writer.done.pop_back() {
+    match writer.finished_parts.pop_back() {
         // Nearly all documents are one part. A plain body is sent in one write, together with the head.
-        Some(DocumentPart::Written(only)) if writer.done.is_empty() => Body::from(only),
-        last => {
-            writer.done.extend(last);
-            let left = writer.done.iter().map(DocumentPart::length).sum();
-            Body::new(DocumentStream { parts: writer.done, at: 0, left })
+        Some(DocumentPart::Written(bytes)) if writer.finished_parts.is_empty() => Body::from(bytes),
+        last_part => {
+            writer.finished_parts.extend(last_part);
+            let remaining_bytes = writer.finished_parts.iter().map(DocumentPart::length).sum();
+            Body::new(DocumentStream {
+                parts: writer.finished_parts,
+                sent_bytes: 0,
+                remaining_bytes,
+            })
         }
     }
 }
@@ -65,62 +69,63 @@ impl DocumentPart {
 /// Document in parts.
 #[derive(Default)]
 struct DocumentWriter {
-    done: VecDeque<DocumentPart>,
-    open: Vec<u8>,
+    finished_parts: VecDeque<DocumentPart>,
+    current_part: Vec<u8>,
 }
 
 impl DocumentWriter {
-    fn write(&mut self, value: Value) {
+    fn write_value(&mut self, value: Value) {
         match value {
             Value::String(text) if text.len() > ESCAPE_CHUNK_BYTES => {
                 // The quotes belong to the parts around the text, because an escaped piece has none.
-                self.open.push(b'"');
+                self.current_part.push(b'"');
                 self.finish_part();
-                self.done.push_back(DocumentPart::Text(text));
-                self.open.push(b'"');
+                self.finished_parts.push_back(DocumentPart::Text(text));
+                self.current_part.push(b'"');
             }
             Value::Array(items) => {
-                self.list(b"[]", items, Self::write);
+                self.write_list(b"[]", items, Self::write_value);
             }
             Value::Object(fields) => {
-                self.list(b"{}", fields, |writer, (name, value)| {
-                    writer.text(&name);
-                    writer.open.push(b':');
-                    writer.write(value);
+                self.write_list(b"{}", fields, |writer, (name, value)| {
+                    writer.write_text(&name);
+                    writer.current_part.push(b':');
+                    writer.write_value(value);
                 });
             }
-            Value::String(text) => self.text(&text),
+            Value::String(text) => self.write_text(&text),
             // Every value here is valid JSON, and a write to memory does not fail.
-            other => _ = serde_json::to_writer(&mut self.open, &other),
+            other => _ = serde_json::to_writer(&mut self.current_part, &other),
         }
     }
 
-    fn list<T>(
+    fn write_list<T>(
         &mut self,
-        [opens, closes]: &[u8; 2],
+        [opening, closing]: &[u8; 2],
         items: impl IntoIterator<Item = T>,
         write: impl Fn(&mut Self, T),
     ) {
-        self.open.push(*opens);
-        for (number, item) in items.into_iter().enumerate() {
-            if number > 0 {
-                self.open.push(b',');
+        self.current_part.push(*opening);
+        for (index, item) in items.into_iter().enumerate() {
+            if index > 0 {
+                self.current_part.push(b',');
             }
             write(self, item);
         }
-        self.open.push(*closes);
+        self.current_part.push(*closing);
     }
 
     /// Writes a text that is not long.
-    fn text(&mut self, text: &str) {
-        self.open.reserve(text.len() + 2);
-        self.open.push(b'"');
-        escape(text.as_bytes(), &mut self.open);
-        self.open.push(b'"');
+    fn write_text(&mut self, text: &str) {
+        self.current_part.reserve(text.len() + 2);
+        self.current_part.push(b'"');
+        escape(text.as_bytes(), &mut self.current_part);
+        self.current_part.push(b'"');
     }
 
     fn finish_part(&mut self) {
-        self.done.push_back(DocumentPart::Written(std::mem::take(&mut self.open)));
+        self.finished_parts
+            .push_back(DocumentPart::Written(std::mem::take(&mut self.current_part)));
     }
 }
 
@@ -128,9 +133,9 @@ impl DocumentWriter {
 struct DocumentStream {
     parts: VecDeque<DocumentPart>,
     /// Number of sent bytes of the first part, if that part is a text.
-    at: usize,
+    sent_bytes: usize,
     /// Number of bytes that are not sent yet.
-    left: u64,
+    remaining_bytes: u64,
 }
 
 impl DocumentStream {
@@ -141,15 +146,15 @@ impl DocumentStream {
         };
         // Pieces are cut between bytes, not characters: an escape concerns single bytes only, and no byte of a longer
         // character needs one.
-        let rest = text.as_bytes().get(self.at..).unwrap_or_default();
+        let rest = text.as_bytes().get(self.sent_bytes..).unwrap_or_default();
         let piece = rest.get(..ESCAPE_CHUNK_BYTES).unwrap_or(rest);
         // The exact size, so that the buffer neither grows nor holds more than the piece.
         let mut out = Vec::with_capacity(escaped_length(piece));
         escape(piece, &mut out);
-        self.at += piece.len();
+        self.sent_bytes += piece.len();
         if piece.len() == rest.len() {
             self.parts.pop_front();
-            self.at = 0;
+            self.sent_bytes = 0;
         }
         Some(out)
     }
@@ -163,26 +168,26 @@ impl HttpBody for DocumentStream {
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let sending = self.get_mut();
-        let next = sending.next();
-        sending.left -= next.as_ref().map_or(0, |next| next.len() as u64);
+        let stream = self.get_mut();
+        let next = stream.next();
+        stream.remaining_bytes -= next.as_ref().map_or(0, |next| next.len() as u64);
         Poll::Ready(next.map(|next| Ok(Frame::data(next.into()))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left == 0
+        self.remaining_bytes == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
+        SizeHint::with_exact(self.remaining_bytes)
     }
 }
 
 /// Returns the number of bytes of a piece of a text in JSON.
 fn escaped_length(piece: &[u8]) -> usize {
-    let added = piece.chunks(COUNT_CHUNK_BYTES).map(|few| {
-        usize::from(count_bytes(few, is_escaped))
-            + 4 * usize::from(count_bytes(few, has_numeric_escape))
+    let added = piece.chunks(COUNT_CHUNK_BYTES).map(|chunk| {
+        usize::from(count_bytes(chunk, is_escaped))
+            + 4 * usize::from(count_bytes(chunk, has_numeric_escape))
     });
     piece.len() + added.sum::<usize>()
 }
@@ -227,14 +232,15 @@ fn escape(mut piece: &[u8], out: &mut Vec<u8>) {
 fn unescaped_length(piece: &[u8]) -> usize {
     let (words, _) = piece.as_chunks::<WORD_BYTES>();
     let first_marked = words.iter().position(|word| escape_marks(u64::from_le_bytes(*word)) != 0);
-    let Some(word) = first_marked else {
-        let done = words.len() * WORD_BYTES;
-        let rest = piece.get(done..).unwrap_or_default();
-        return done + rest.iter().position(|byte| is_escaped(*byte)).unwrap_or(rest.len());
+    let Some(word_index) = first_marked else {
+        let searched_bytes = words.len() * WORD_BYTES;
+        let rest = piece.get(searched_bytes..).unwrap_or_default();
+        return searched_bytes
+            + rest.iter().position(|byte| is_escaped(*byte)).unwrap_or(rest.len());
     };
     // The words are read in little endian on every machine, so the lowest mark belongs to the first byte.
-    let marks = words.get(word).map_or(0, |found| escape_marks(u64::from_le_bytes(*found)));
-    word * WORD_BYTES + marks.trailing_zeros() as usize / 8
+    let marks = words.get(word_index).map_or(0, |word| escape_marks(u64::from_le_bytes(*word)));
+    word_index * WORD_BYTES + marks.trailing_zeros() as usize / 8
 }
 
 /// Marks the bytes of a word that need an escape; the lowest mark is exact, and there is no mark if no byte needs an
@@ -245,8 +251,8 @@ const fn escape_marks(word: u64) -> u64 {
     let quote = word ^ (ONES * b'"' as u64);
     let slash = word ^ (ONES * b'\\' as u64);
     let control = word.wrapping_sub(ONES * 0x20) & !word;
-    let zero = quote.wrapping_sub(ONES) & !quote | slash.wrapping_sub(ONES) & !slash;
-    (control | zero) & HIGH
+    let special = quote.wrapping_sub(ONES) & !quote | slash.wrapping_sub(ONES) & !slash;
+    (control | special) & HIGH
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ use crate::serve::http::body;
 use crate::serve::http::path_param::PathParam;
 use crate::serve::http::response::{self, ProblemBody, ok, to_json};
 use crate::wire::admin::{
-    AgentSwitch, ConfigurationError, ConfigurationStatus, CreatedToken, ReloadRejection,
-    ReloadResult, SwitchRejection, TokenEntry, TokenList, TokenRequest,
+    ConfigurationError, ConfigurationStatus, CreatedToken, ReloadRejection, ReloadResult,
+    SwitchRejection, SwitchedAgent, TokenEntry, TokenList, TokenRequest,
 };
 use crate::wire::api::service::Empty;
 
@@ -44,7 +44,7 @@ pub struct TokenSpec {
 impl TokenSpec {
     /// Returns the token for a text with this digest.
     #[must_use]
-    pub fn with(self, hash: [u8; 32]) -> TokenSeed {
+    pub fn into_seed(self, hash: [u8; 32]) -> TokenSeed {
         TokenSeed { name: self.name, hash, scope: self.scope, expires: self.expires }
     }
 }
@@ -53,7 +53,7 @@ impl TokenSpec {
 pub type ListedToken = (TokenEntry, Scope);
 
 /// Result of enabling or disabling an agent: the new state, or all errors that prevent it.
-pub type SwitchResult = Result<AgentSwitch, Vec<ConfigurationError>>;
+pub type SwitchResult = Result<SwitchedAgent, Vec<ConfigurationError>>;
 
 /// Administration of the service; executes one change at a time.
 #[async_trait]
@@ -69,14 +69,14 @@ pub trait Admin: Send + Sync + 'static {
 
     /// True if the service reads its configuration from this file; without a file, true if the service runs on the
     /// shipped configuration.
-    fn reads(&self, file: Option<&Path>) -> bool;
+    fn reads_config_file(&self, file: Option<&Path>) -> bool;
 
     /// Enables or disables an agent. When this function returns, the change is stored and survives reloads and
     /// restarts.
     ///
     /// # Errors
     /// `agent-unknown`; the inner error lists the faults of an agent that cannot be enabled.
-    async fn switch(&self, agent: AgentId, on: bool) -> Result<SwitchResult, Failure>;
+    async fn switch(&self, agent: AgentId, is_enabled: bool) -> Result<SwitchResult, Failure>;
 
     /// Returns all tokens.
     ///
@@ -120,7 +120,7 @@ pub async fn reload(
     let message =
         format!("{} errors; the previous configuration stays in force", result.rejected.len());
     let failure = Failure::new(Code::ConfigurationRejected, message);
-    let rejected = ReloadRejection { problem: problem::document(&failure), result };
+    let rejected = ReloadRejection { problem: problem::problem_document(&failure), result };
     Ok(response::problem_response(failure.code, &rejected))
 }
 
@@ -152,17 +152,18 @@ async fn switch(
     app: &App,
     caller: AuthenticatedCaller,
     id: &str,
-    on: bool,
+    is_enabled: bool,
 ) -> Result<Response, ProblemBody> {
     let agent = app.agents.id(id)?;
     // The right is checked for this agent: an administrator of some agents may switch those.
     caller.require_right(Right::Admin, Some(&agent))?;
-    match app.admin.switch(agent, on).await? {
+    match app.admin.switch(agent, is_enabled).await? {
         Ok(switched) => Ok(ok(&to_json(&switched)?)),
         Err(rejected) => {
             let message = format!("the agent cannot be enabled: {} errors", rejected.len());
             let failure = Failure::new(Code::ConfigurationRejected, message);
-            let rejected = SwitchRejection { problem: problem::document(&failure), rejected };
+            let rejected =
+                SwitchRejection { problem: problem::problem_document(&failure), rejected };
             Ok(response::problem_response(failure.code, &rejected))
         }
     }
@@ -177,8 +178,8 @@ pub async fn tokens(
     caller: AuthenticatedCaller,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Admin, None)?;
-    let known = app.admin.tokens().await?.into_iter();
-    let tokens = known.filter(|(_, scope)| caller.scope.covers(scope)).map(|(entry, _)| entry);
+    let all_tokens = app.admin.tokens().await?.into_iter();
+    let tokens = all_tokens.filter(|(_, scope)| caller.scope.covers(scope)).map(|(entry, _)| entry);
     Ok(ok(&to_json(&TokenList { tokens: tokens.collect() })?))
 }
 
@@ -192,7 +193,7 @@ pub async fn create_token(
     request: Request,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Admin, None)?;
-    let token_request = read_token_request(&body::json(&app, request).await?)?;
+    let token_request = read_token_request(&body::read_json(&app, request).await?)?;
     let spec = validate_token(&app, token_request)?;
     require_covered_scope(&caller, &spec.scope)?;
     // Otherwise a narrow token could take over the name, and the executions, of a wider one.
@@ -248,8 +249,8 @@ fn scope_exceeded() -> Failure {
 
 /// Rejects the change of an existing token whose scope is beyond that of the caller's own.
 async fn require_covered_token(app: &App, caller: &Caller, name: &str) -> Result<(), Failure> {
-    let known = app.admin.tokens().await?;
-    known
+    let tokens = app.admin.tokens().await?;
+    tokens
         .iter()
         .filter(|(entry, _)| entry.name == name)
         .try_for_each(|(_, it)| require_covered_scope(caller, it))
@@ -268,25 +269,25 @@ fn read_token_request(bytes: &[u8]) -> Result<TokenRequest, Failure> {
 /// Validates a token request by the rules of the configuration.
 fn validate_token(app: &App, token_request: TokenRequest) -> Result<TokenSpec, Failure> {
     let TokenRequest { name, scopes, agents, expires, replace: replaces } = token_request;
-    let wrong = |text: String| Failure::new(Code::InvalidParams, text);
+    let invalid_params = |text: String| Failure::new(Code::InvalidParams, text);
     let is_plain = name.chars().all(|char| !char.is_control());
     if name.trim().is_empty() || name.chars().count() > 64 || !is_plain {
-        return Err(wrong("`name` must have 1 to 64 characters".to_owned()));
+        return Err(invalid_params("`name` must have 1 to 64 characters".to_owned()));
     }
     if expires.is_some_and(|expires| expires <= app.api.reader.now()) {
-        return Err(wrong("`expires` must be in the future".to_owned()));
+        return Err(invalid_params("`expires` must be in the future".to_owned()));
     }
     let mut rights = Vec::new();
     for word in scopes.unwrap_or_else(|| ["read", "run"].map(str::to_owned).to_vec()) {
         let right = Right::parse(&word);
-        let known = "`scopes` takes `read`, `run` and `admin`";
-        let right = right.ok_or_else(|| wrong(known.to_owned()))?;
+        let hint = "`scopes` takes `read`, `run` and `admin`";
+        let right = right.ok_or_else(|| invalid_params(hint.to_owned()))?;
         if !rights.contains(&right) {
             rights.push(right);
         }
     }
     if rights.is_empty() {
-        return Err(wrong("`scopes` must name at least one scope".to_owned()));
+        return Err(invalid_params("`scopes` must name at least one scope".to_owned()));
     }
     let agents =
         agents.map(|ids| ids.iter().map(|id| configured_agent(app, id)).collect()).transpose()?;
@@ -294,6 +295,6 @@ fn validate_token(app: &App, token_request: TokenRequest) -> Result<TokenSpec, F
 }
 
 fn configured_agent(app: &App, id: &str) -> Result<AgentId, Failure> {
-    let known = AgentId::new(id).ok().filter(|id| app.agents.contains(id));
-    known.ok_or_else(|| Failure::new(Code::InvalidParams, "`agents` names an unknown agent"))
+    let agent_id = AgentId::new(id).ok().filter(|id| app.agents.contains(id));
+    agent_id.ok_or_else(|| Failure::new(Code::InvalidParams, "`agents` names an unknown agent"))
 }

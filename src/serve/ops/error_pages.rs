@@ -56,23 +56,23 @@ pub(in crate::serve) async fn index(headers: HeaderMap) -> Response {
 }
 
 fn page_response(title: &str, markdown: &str, headers: &HeaderMap) -> Response {
-    let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let accept_values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     // Every browser names `text/html`; programs accept anything or name nothing.
-    let is_browser = accepts.into_iter().any(|value| value.contains("text/html"));
-    let fixed: [(HeaderName, &str); 4] = [
+    let is_browser = accept_values.into_iter().any(|value| value.contains("text/html"));
+    let fixed_headers: [(HeaderName, &str); 4] = [
         (CACHE_CONTROL, "public, max-age=3600"),
         (VARY, "accept"),
         (CONTENT_SECURITY_POLICY, SECURITY_POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
     let (media_type, body) = match is_browser {
-        true => (HTML, as_html(title, markdown)),
+        true => (HTML, to_html(title, markdown)),
         false => (MARKDOWN, markdown.to_owned()),
     };
-    (fixed, [(CONTENT_TYPE, media_type)], body).into_response()
+    (fixed_headers, [(CONTENT_TYPE, media_type)], body).into_response()
 }
 
-fn as_html(title: &str, markdown: &str) -> String {
+fn to_html(title: &str, markdown: &str) -> String {
     let mut body = String::new();
     html::push_html(&mut body, parse_with_links(markdown).into_iter());
     format!(
@@ -84,22 +84,22 @@ fn as_html(title: &str, markdown: &str) -> String {
 /// Reads Markdown. Links to other pages of errors lead to their addresses here; the text of links to other
 /// documents stays without a link, because the service does not serve those.
 fn parse_with_links(markdown: &str) -> Vec<Event<'_>> {
-    let mut is_open = Vec::new();
-    let keep = |event| match event {
+    let mut retained_links = Vec::new();
+    let rewrite_event = |event| match event {
         Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
             let code = dest_url.strip_suffix(".md").filter(|name| !name.contains('/'));
             let is_web =
                 dest_url.starts_with("https://") || dest_url.starts_with(&problem::page_url_of(""));
             // The end of a link does not name its target, so the decision is remembered for it.
-            is_open.push(code.is_some() || is_web);
+            retained_links.push(code.is_some() || is_web);
             let address = code.map(|code| problem::page_url_of(code).into());
             let dest_url = address.or(is_web.then_some(dest_url))?;
             Some(Event::Start(Tag::Link { link_type, dest_url, title, id }))
         }
-        Event::End(TagEnd::Link) if !is_open.pop().unwrap_or_default() => None,
+        Event::End(TagEnd::Link) if !retained_links.pop().unwrap_or_default() => None,
         event => Some(event),
     };
-    Parser::new(markdown).filter_map(keep).collect()
+    Parser::new(markdown).filter_map(rewrite_event).collect()
 }
 
 #[cfg(test)]
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn every_error_page_is_html_without_broken_links() {
         for code in Code::ALL {
-            let page = as_html(code.as_str(), code.page());
+            let page = to_html(code.as_str(), code.page());
             assert!(page.contains(&format!("<h1>{code}</h1>")), "{page}");
             assert_eq!(page.matches("<a ").count(), page.matches("</a>").count(), "{page}");
             let links = page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_link_to_an_unserved_document_becomes_text() {
-        let page = as_html("x", "[a](../b.md) [c](queue-full.md)");
+        let page = to_html("x", "[a](../b.md) [c](queue-full.md)");
         assert!(page.contains("<p>a <a href=\"/errors/queue-full\">c</a></p>"), "{page}");
     }
 }

@@ -24,7 +24,7 @@ use crate::serve::a2a::card;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::PathParam;
 use crate::serve::http::response::{
-    ProblemBody, json as json_answer, json_text_response, ok, to_json, to_json_text,
+    ProblemBody, json as json_response, json_text_response, ok, to_json, to_json_text,
 };
 use crate::wire::admin::ConfigurationStatus;
 use crate::wire::api::service::{HealthStatus, Readiness, ReadinessStatus};
@@ -41,13 +41,13 @@ pub struct Monitoring {
     /// Metrics of requests.
     pub instruments: Instruments,
     /// True if callers with the right to read can read the metrics.
-    pub metrics: bool,
+    pub exposes_metrics: bool,
     /// Returns the size of the ledger's files, in bytes.
     pub ledger_bytes: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Cached storage statistics of the ledger.
     pub storage_stats: StatsCache,
     /// Answer of `/status` that concurrent callers share, if they may see everything.
-    pub status: SingleFlight<Bytes>,
+    pub shared_status: SingleFlight<Bytes>,
 }
 
 /// Facts about the machine and the processes on it.
@@ -55,7 +55,7 @@ pub struct MachineFacts {
     /// Capabilities of the machine.
     pub capabilities: HostCapabilities,
     /// Returns the process ids of the process holders and the usage of the memory for output.
-    pub holders: Arc<dyn Fn() -> (Vec<u32>, OutputMemoryStatus) + Send + Sync>,
+    pub holder_facts: Arc<dyn Fn() -> (Vec<u32>, OutputMemoryStatus) + Send + Sync>,
 }
 
 /// Reports that the service responds. This endpoint needs no token and reveals nothing else.
@@ -76,9 +76,9 @@ pub async fn ready(State(app): State<App>) -> Response {
 }
 
 /// Creates a response that needs no token.
-fn respond(status: StatusCode, shape: &impl serde::Serialize) -> Response {
-    match to_json(shape) {
-        Ok(body) => json_answer("application/json", status, &body),
+fn respond(status: StatusCode, value: &impl serde::Serialize) -> Response {
+    match to_json(value) {
+        Ok(body) => json_response("application/json", status, &body),
         Err(failure) => ProblemBody(failure).into_response(),
     }
 }
@@ -91,7 +91,7 @@ pub async fn metrics(
     State(app): State<App>,
     caller: AuthenticatedCaller,
 ) -> Result<Response, ProblemBody> {
-    if !app.monitoring.metrics {
+    if !app.monitoring.exposes_metrics {
         return Err(Failure::new(Code::PathUnknown, "there is nothing at this path").into());
     }
     let caller = caller.require_right(Right::Read, None)?;
@@ -121,31 +121,31 @@ pub async fn tree(
     }
     // The shared value is the text, so that it is written once for all callers.
     let computation = async { Bytes::from(to_json_text(&visible_status(&app, &caller).await)) };
-    let text = app.monitoring.status.share(computation).await;
+    let text = app.monitoring.shared_status.share(computation).await;
     Ok(json_text_response("application/json", StatusCode::OK, text))
 }
 
 /// Returns the part of the tree that a caller may see now.
 async fn visible_status(app: &App, caller: &Caller) -> ServiceStatus {
     let mut tree = app.api.tree.status().await;
-    let is_seen = |id: &AgentId| caller.scope.allows(Right::Read, Some(id));
+    let is_visible = |id: &AgentId| caller.scope.allows(Right::Read, Some(id));
     // Also for administrators, whose tokens may be restricted to some agents.
-    tree.agents.retain(|agent| is_seen(&agent.id));
+    tree.agents.retain(|agent| is_visible(&agent.id));
     if let Some(scheduler) = &mut tree.scheduler {
-        scheduler.due.retain(|due| is_seen(&due.agent));
+        scheduler.due.retain(|due| is_visible(&due.agent));
     }
-    tree.agents.iter_mut().for_each(|agent| agent.program = app.agents.program(&agent.id));
-    let (wardens, output_memory) = (app.machine.holders)();
+    tree.agents.iter_mut().for_each(|agent| agent.program = app.agents.program_status(&agent.id));
+    let (wardens, output_memory) = (app.machine.holder_facts)();
     let capabilities = public_capabilities(&app.machine.capabilities);
-    let machine =
-        MachineStatus { rungs: capabilities, wardens, output_memory: Some(output_memory) };
+    let machine = MachineStatus { capabilities, wardens, output_memory: Some(output_memory) };
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let mut configuration = app.admin.configuration();
-    configuration.switched.retain(|id| AgentId::new(id.as_str()).is_ok_and(|id| is_seen(&id)));
+    configuration.switched.retain(|id| AgentId::new(id.as_str()).is_ok_and(|id| is_visible(&id)));
     if caller.scope.agents.is_some() {
         // Each of these may name another agent, or reveal the load of other callers.
-        let names_seen = |alert: &Alert| AgentId::new(&*alert.subject).is_ok_and(|id| is_seen(&id));
-        tree.alerts.retain(names_seen);
+        let names_visible_agent =
+            |alert: &Alert| AgentId::new(&*alert.subject).is_ok_and(|id| is_visible(&id));
+        tree.alerts.retain(names_visible_agent);
         tree.credentials.clear();
         let ConfigurationStatus { generation, since, read_at, watched, switched, .. } =
             configuration;
@@ -210,14 +210,14 @@ pub async fn a2a(
         })
     });
     let agents = visible.collect();
-    let served_words = |word: fn(&(Binding, ProtocolVersion)) -> &'static str| {
-        let mut words: Vec<_> = card::SERVICE_FEATURES.interfaces.iter().map(word).collect();
-        words.sort_unstable();
-        words.dedup();
-        words.into_iter().map(str::to_owned).collect()
+    let unique_names = |name: fn(&(Binding, ProtocolVersion)) -> &'static str| {
+        let mut names: Vec<_> = card::SERVICE_FEATURES.interfaces.iter().map(name).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter().map(str::to_owned).collect()
     };
-    let versions = served_words(|(_, version)| version.as_str());
-    let bindings = served_words(|(binding, _)| binding.as_str());
+    let versions = unique_names(|(_, version)| version.as_str());
+    let bindings = unique_names(|(binding, _)| binding.as_str());
     Ok(ok(&to_json(&A2aStatus { versions, bindings, agents })?))
 }
 

@@ -23,14 +23,14 @@ impl StatsCache {
     /// Fails if the ledger cannot be read.
     pub async fn storage_stats(&self, api: &Api) -> Result<StorageStats, Failure> {
         // Held during the count, so that concurrent requests wait for one count instead of starting their own.
-        let mut last = self.0.lock().await;
-        if let Some((at, stats)) = *last
-            && at.elapsed() < validity(stats.executions)
+        let mut cached = self.0.lock().await;
+        if let Some((counted_at, stats)) = *cached
+            && counted_at.elapsed() < validity(stats.executions)
         {
             return Ok(stats);
         }
         let stats = api.reader.storage_stats().await?;
-        *last = Some((Instant::now(), stats));
+        *cached = Some((Instant::now(), stats));
         Ok(stats)
     }
 }

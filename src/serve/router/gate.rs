@@ -55,15 +55,15 @@ fn copy_host_header(request: &mut Request) {
 
 /// Returns the refusal in the protocol of the request.
 fn refusal_response(headers: &HeaderMap, failure: Failure) -> Box<Response> {
-    let refused = grpc::refusal_response(headers, &failure);
-    Box::new(refused.unwrap_or_else(|| ProblemBody(failure).into_response()))
+    let grpc_refusal = grpc::refusal_response(headers, &failure);
+    Box::new(grpc_refusal.unwrap_or_else(|| ProblemBody(failure).into_response()))
 }
 
 /// Returns the usual address for an address that starts with an alias.
 fn resolve_alias(uri: &Uri, aliases: &Aliases) -> Option<Uri> {
-    let (rest, id) = strip_alias(uri.path(), aliases)?;
+    let (subpath, id) = strip_alias(uri.path(), aliases)?;
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    let path = PathAndQuery::try_from(format!("/agents/{id}{rest}{query}")).ok()?;
+    let path = PathAndQuery::try_from(format!("/agents/{id}{subpath}{query}")).ok()?;
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = Some(path);
     Uri::from_parts(parts).ok()
@@ -78,13 +78,13 @@ mod tests {
     #[test]
     fn an_alias_resolves_to_the_path_of_its_agent() {
         let aliases = Aliases::from([("/bots/x".to_owned(), AgentId::new("echo").expect("an id"))]);
-        let of = |path: &str| {
+        let resolved = |path: &str| {
             resolve_alias(&path.parse().expect("an address"), &aliases).map(|uri| uri.to_string())
         };
-        assert_eq!(of("/bots/x/v1?a=b").as_deref(), Some("/agents/echo/v1?a=b"));
-        assert_eq!(of("http://h/bots/x/v1/").as_deref(), Some("http://h/agents/echo/v1/"));
-        assert_eq!(of("/bots/x").as_deref(), Some("/agents/echo"));
-        assert_eq!(of("/bots/xy/v1"), None);
-        assert_eq!(of("/agents/echo/v1"), None);
+        assert_eq!(resolved("/bots/x/v1?a=b").as_deref(), Some("/agents/echo/v1?a=b"));
+        assert_eq!(resolved("http://h/bots/x/v1/").as_deref(), Some("http://h/agents/echo/v1/"));
+        assert_eq!(resolved("/bots/x").as_deref(), Some("/agents/echo"));
+        assert_eq!(resolved("/bots/xy/v1"), None);
+        assert_eq!(resolved("/agents/echo/v1"), None);
     }
 }

@@ -21,7 +21,7 @@ use crate::serve::http::connections::ClientConnection;
 #[derive(Clone)]
 struct RoutedConfig {
     app: App,
-    paths: Router,
+    routes: Router,
 }
 
 /// Publisher of the routes for requests.
@@ -32,8 +32,8 @@ impl RoutePublisher {
     /// Serves new requests with this state. Requests in progress keep the previous state, except for streams: a
     /// stream ends as soon as its caller is no longer authorized.
     pub fn publish(&self, app: App) {
-        let paths = router(&app);
-        drop(self.0.send_replace(Some(RoutedConfig { app, paths })));
+        let routes = router(&app);
+        drop(self.0.send_replace(Some(RoutedConfig { app, routes })));
     }
 
     /// Returns the service that answers each request with the latest routes.
@@ -71,12 +71,12 @@ where
         let (latest_routes, config) = (self.clone(), self.0.borrow().clone());
         let connection = request.extensions_mut().remove::<ClientConnection>();
         Box::pin(async move {
-            let Some((RoutedConfig { app, paths }, connection)) = config.zip(connection) else {
+            let Some((RoutedConfig { app, routes }, connection)) = config.zip(connection) else {
                 return Ok(StatusCode::NOT_FOUND.into_response());
             };
             // The request is consumed below, and a stream must be able to check its caller until its end.
             let credentials = app.access.authenticator.credential_headers(request.headers());
-            let response = respond(&app, paths, (request.map(Body::new), connection)).await;
+            let response = respond(&app, routes, (request.map(Body::new), connection)).await;
             Ok(revocation::end_when_revoked(response, credentials, &app, move || {
                 latest_routes.app()
             }))

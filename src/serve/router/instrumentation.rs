@@ -42,16 +42,16 @@ pub(super) struct MatchedEndpoint {
 impl MatchedEndpoint {
     fn of(app: &App, template: MatchedPath, path: &str) -> Self {
         let mut segments = template.as_str().split('/').zip(path.split('/'));
-        let named = segments.find(|(segment, _)| *segment == "{agent}");
-        let id = named.and_then(|(_, word)| AgentId::new(word).ok());
+        let agent_segment = segments.find(|(segment, _)| *segment == "{agent}");
+        let id = agent_segment.and_then(|(_, value)| AgentId::new(value).ok());
         let agent = id.and_then(|id| app.agents.get(&id).cloned());
         Self { template, agent }
     }
 
     /// Returns the agent that the request called over A2A; requests for cards do not count.
     pub(super) fn called_agent(self) -> Option<Arc<AgentSpec>> {
-        let rest = self.template.as_str().strip_prefix(AGENT_CALL_PATH)?;
-        self.agent.filter(|_| !rest.starts_with("/.well-known"))
+        let subpath = self.template.as_str().strip_prefix(AGENT_CALL_PATH)?;
+        self.agent.filter(|_| !subpath.starts_with("/.well-known"))
     }
 
     fn is_uncounted(&self) -> bool {
@@ -61,8 +61,9 @@ impl MatchedEndpoint {
     /// Returns the path template with the id of the agent.
     fn path_with_agent(&self) -> String {
         let template = self.template.as_str();
-        let with = |spec: &Arc<AgentSpec>| template.replacen("{agent}", spec.id.as_str(), 1);
-        self.agent.as_ref().map_or_else(|| template.to_owned(), with)
+        let with_agent_id =
+            |spec: &Arc<AgentSpec>| template.replacen("{agent}", spec.id.as_str(), 1);
+        self.agent.as_ref().map_or_else(|| template.to_owned(), with_agent_id)
     }
 }
 
@@ -84,9 +85,9 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let template = request.extensions().get::<MatchedPath>().cloned();
-        let answering = self.0.call(request);
+        let response_future = self.0.call(request);
         Box::pin(async move {
-            let mut response = answering.await?;
+            let mut response = response_future.await?;
             if let Some(template) = template {
                 response.extensions_mut().insert(template);
             }
@@ -98,7 +99,7 @@ where
 /// Request in progress: it has an id and a trace context, for the log and for the work that it starts.
 pub(super) struct RequestObservation {
     started_at: DateTime<Utc>,
-    clock: Instant,
+    started_instant: Instant,
     /// Id of the request, for the response.
     id: Option<HeaderValue>,
     trace: Option<TraceContext>,
@@ -110,13 +111,15 @@ impl RequestObservation {
     /// Starts the observation. Readers of the headers from here on find the span of this request.
     pub(super) fn begin(app: &App, headers: &mut HeaderMap) -> Self {
         // Wall time may jump, so the duration comes from the monotonic clock.
-        let (started_at, clock, random_id) = (app.api.reader.now(), Instant::now(), Uuid::new_v4());
+        let (started_at, started_instant, random_id) =
+            (app.api.reader.now(), Instant::now(), Uuid::new_v4());
         let id = request_id(headers).or_else(|| HeaderValue::from_str(&random_id.to_string()).ok());
         let caller_trace = trace_context(headers);
         let parent = caller_trace.as_ref().map(|caller_trace| caller_trace.span);
-        let trace = request_trace(caller_trace, random_id, app.monitoring.instruments.is_tracing());
+        let trace =
+            request_trace(caller_trace, random_id, app.monitoring.instruments.exports_traces());
         set_trace_headers(headers, trace.as_ref());
-        Self { started_at, clock, id, trace, parent }
+        Self { started_at, started_instant, id, trace, parent }
     }
 
     /// Returns the log span of the request. The span has the highest level, so that no filter omits its id.
@@ -135,7 +138,7 @@ impl RequestObservation {
         path: Option<&str>,
         response: &mut Response,
     ) -> Option<MatchedEndpoint> {
-        let duration = self.clock.elapsed();
+        let duration = self.started_instant.elapsed();
         if let Some(id) = self.id {
             response.headers_mut().insert(REQUEST_ID_HEADER, id);
         }
@@ -150,9 +153,9 @@ impl RequestObservation {
                 (self.started_at, self.parent, response.status().as_u16());
             let method = method_label(method);
             let endpoint = matched.as_ref().map(|endpoint| endpoint.template.as_str());
-            let requested =
+            let request_record =
                 RequestRecord { method, endpoint, status, started_at, duration, trace, parent };
-            app.monitoring.instruments.requested(&requested);
+            app.monitoring.instruments.record_request(&request_record);
         }
         matched
     }
@@ -160,9 +163,9 @@ impl RequestObservation {
 
 /// Returns the caller's own id of its request, if it is well formed.
 fn request_id(headers: &HeaderMap) -> Option<HeaderValue> {
-    let mut all = headers.get_all(REQUEST_ID_HEADER).iter();
+    let mut values = headers.get_all(REQUEST_ID_HEADER).iter();
     // With two ids nobody can tell which one the caller will search for.
-    let (id, None) = (all.next()?, all.next()) else { return None };
+    let (id, None) = (values.next()?, values.next()) else { return None };
     let text = id.to_str().ok()?;
     let is_allowed_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
     // The id goes to the log and to the response: anything else could forge a line or a header.
@@ -219,17 +222,17 @@ mod tests {
 
     #[test]
     fn a_well_formed_request_id_is_used() {
-        let of = |texts: &[&str]| {
+        let id_of = |texts: &[&str]| {
             let mut headers = HeaderMap::new();
             for text in texts {
                 headers.append(REQUEST_ID_HEADER, HeaderValue::from_str(text).expect("a header"));
             }
             request_id(&headers).map(|id| id.to_str().expect("text").to_owned())
         };
-        assert_eq!(of(&["a-b_c.d:7"]).as_deref(), Some("a-b_c.d:7"));
+        assert_eq!(id_of(&["a-b_c.d:7"]).as_deref(), Some("a-b_c.d:7"));
         let long = "x".repeat(MAX_REQUEST_ID_BYTES + 1);
         for wrong in [&[][..], &[""], &["a b"], &["a", "b"], &["a\"b"], &[&long]] {
-            assert_eq!(of(wrong), None, "{wrong:?}");
+            assert_eq!(id_of(wrong), None, "{wrong:?}");
         }
     }
 

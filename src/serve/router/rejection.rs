@@ -5,7 +5,7 @@
 //! [`ProblemBody`](crate::serve::http::response::ProblemBody), which keeps its failure in the response, and
 //! [`ErrorFormat::render`] writes the body at the very end.
 
-use algonius_a2a::jsonrpc::{self, Id};
+use algonius_a2a::jsonrpc::{self, JsonRpcId};
 use algonius_a2a::problem;
 use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use axum::body::Body;
@@ -40,16 +40,18 @@ impl ErrorFormat {
     pub(super) fn of(request: &Request, aliases: &Aliases) -> Self {
         let path = request.uri().path();
         // Before the path: a client of gRPC that calls a wrong path still reads statuses of gRPC only.
-        if grpc::is_call(request.headers()) {
+        if grpc::is_grpc_call(request.headers()) {
             return Self::Grpc(grpc::version_of(path));
         }
-        let below_agent = match strip_alias(path, aliases) {
-            Some((rest, _)) => rest.strip_prefix('/'),
-            None => path.strip_prefix(AGENTS_PATH).and_then(|rest| Some(rest.split_once('/')?.1)),
+        let subpath_of_agent = match strip_alias(path, aliases) {
+            Some((subpath, _)) => subpath.strip_prefix('/'),
+            None => {
+                path.strip_prefix(AGENTS_PATH).and_then(|subpath| Some(subpath.split_once('/')?.1))
+            }
         };
-        match below_agent {
+        match subpath_of_agent {
             Some("v1" | "v1/" | "v1/jsonrpc") => Self::JsonRpc,
-            Some(rest) if is_operation(rest) => {
+            Some(subpath) if is_operation(subpath) => {
                 Self::Rest(version::response_version(request), media::for_errors(request.headers()))
             }
             _ => Self::Problem,
@@ -64,8 +66,8 @@ impl ErrorFormat {
         };
         let (media_type, body) = match self {
             Self::Problem => return response,
-            Self::Grpc(version) => return grpc::status(&failure, version),
-            Self::JsonRpc => (media::JSON, jsonrpc::failure(Id::NULL, &failure)),
+            Self::Grpc(version) => return grpc::status_response(&failure, version),
+            Self::JsonRpc => (media::JSON, jsonrpc::failure_response(JsonRpcId::NULL, &failure)),
             Self::Rest(version, media_type) => {
                 let status = response.status().as_u16();
                 (media_type, problem::rest_body(&failure, version, status))
@@ -76,8 +78,8 @@ impl ErrorFormat {
 }
 
 /// Returns true if the rest of a path below an agent belongs to A2A over HTTP+JSON; cards use the default format.
-fn is_operation(rest: &str) -> bool {
-    rest.strip_prefix("v1/").is_some_and(|rest| !rest.starts_with(".well-known/"))
+fn is_operation(subpath: &str) -> bool {
+    subpath.strip_prefix("v1/").is_some_and(|subpath| !subpath.starts_with(".well-known/"))
 }
 
 fn replace_body(mut response: Response, media_type: &'static str, body: &Value) -> Response {
@@ -112,18 +114,18 @@ mod tests {
     #[test]
     fn the_path_and_version_select_the_error_format() {
         let (old, new) = ([("a2a-version", "0.3")], [("a2a-version", "1.0")]);
-        let rest = |version| ErrorFormat::Rest(version, media::JSON);
+        let rest_format = |version| ErrorFormat::Rest(version, media::JSON);
         for (path, headers, expected) in [
             ("/agents/x/v1", &[][..], ErrorFormat::JsonRpc),
             ("/agents/x/v1/", &new[..], ErrorFormat::JsonRpc),
             ("/bots/x/v1", &[], ErrorFormat::JsonRpc),
             ("/agents/x/v1/jsonrpc", &new, ErrorFormat::JsonRpc),
-            ("/agents/x/v1/message:send", &[], rest(ProtocolVersion::V0_3)),
-            ("/agents/x/v1/tasks/1", &old, rest(ProtocolVersion::V0_3)),
-            ("/agents/x/v1/tasks/1", &new, rest(ProtocolVersion::V1_0)),
-            ("/agents/x/v1/tasks?a2a-version=1.0", &[], rest(ProtocolVersion::V1_0)),
-            ("/bots/x/v1/nonsense", &new, rest(ProtocolVersion::V1_0)),
-            ("/agents/x/v1/tasks", &[("a2a-version", "9.9")], rest(ProtocolVersion::V1_0)),
+            ("/agents/x/v1/message:send", &[], rest_format(ProtocolVersion::V0_3)),
+            ("/agents/x/v1/tasks/1", &old, rest_format(ProtocolVersion::V0_3)),
+            ("/agents/x/v1/tasks/1", &new, rest_format(ProtocolVersion::V1_0)),
+            ("/agents/x/v1/tasks?a2a-version=1.0", &[], rest_format(ProtocolVersion::V1_0)),
+            ("/bots/x/v1/nonsense", &new, rest_format(ProtocolVersion::V1_0)),
+            ("/agents/x/v1/tasks", &[("a2a-version", "9.9")], rest_format(ProtocolVersion::V1_0)),
             ("/agents/x/v1/.well-known/agent-card.json", &new, ErrorFormat::Problem),
             ("/agents/x/.well-known/agent-card.json", &new, ErrorFormat::Problem),
             ("/agents/x/v10", &[], ErrorFormat::Problem),
@@ -173,8 +175,8 @@ mod tests {
                 let document = body(response).await;
                 assert_eq!(document["error"]["code"], status.as_u16(), "{code} {document}");
                 let number = problem::wire_codes(code).jsonrpc;
-                let own = (version == ProtocolVersion::V0_3).then_some(number);
-                assert_eq!(document["code"].as_i64(), own, "{code} {document}");
+                let expected = (version == ProtocolVersion::V0_3).then_some(number);
+                assert_eq!(document["code"].as_i64(), expected, "{code} {document}");
             }
             let response = ErrorFormat::JsonRpc.render(refused());
             assert_eq!(

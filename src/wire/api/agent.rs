@@ -110,7 +110,7 @@ impl From<&AgentStatus> for AgentActivity {
 impl From<&AgentSpec> for AgentLimits {
     fn from(spec: &AgentSpec) -> Self {
         Self {
-            queue_depth: spec.limits.capacity.waiting,
+            queue_depth: spec.limits.capacity.max_waiting,
             queue_timeout: spec.limits.capacity.queue_timeout.as_secs_f64(),
             timeout: spec.limits.deadlines.run.as_secs_f64(),
             idle_timeout: spec.limits.deadlines.idle.map(|idle| idle.as_secs_f64()),

@@ -16,7 +16,7 @@ const PLAIN_TEXT_PATTERN: &str = r"^[^\x00-\x1f\x7f-\x9f]*$";
 /// Request for an execution, with either `text` or `parts` as its content.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(transform = one_of_both)]
+#[schemars(transform = exactly_one_content)]
 pub struct ExecutionRequest {
     /// Id of the agent.
     #[schemars(with = "AgentId")]
@@ -26,15 +26,15 @@ pub struct ExecutionRequest {
     pub text: Option<String>,
     /// Content of the request as parts of A2A 1.0, instead of `text`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schemars(schema_with = "parts")]
+    #[schemars(schema_with = "parts_schema")]
     pub parts: Option<Value>,
     /// Values for the agent's templates.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schemars(schema_with = "values")]
+    #[schemars(schema_with = "values_schema")]
     pub parameters: Option<Value>,
     /// Working directory and environment variables, if the agent allows the caller to set them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schemars(schema_with = "overrides")]
+    #[schemars(schema_with = "overrides_schema")]
     pub overrides: Option<Value>,
     /// Id of the conversation to which the request belongs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -66,7 +66,7 @@ pub struct IdempotencyKeyHeader(
 );
 
 /// Requires exactly one of `text` and `parts`.
-fn one_of_both(schema: &mut Schema) {
+fn exactly_one_content(schema: &mut Schema) {
     // A member that is null counts as absent, which `required` alone cannot express.
     let null_type = json!({"type": "null"});
     schema.insert(
@@ -79,7 +79,7 @@ fn one_of_both(schema: &mut Schema) {
 }
 
 /// Schema of the parts of a message, abridged from A2A 1.0.
-fn parts(_: &mut SchemaGenerator) -> Schema {
+fn parts_schema(_: &mut SchemaGenerator) -> Schema {
     let text = json!({"type": "string"});
     json_schema!({
         "type": ["array", "null"],
@@ -107,15 +107,15 @@ fn parts(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-fn values(_: &mut SchemaGenerator) -> Schema {
+fn values_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": ["object", "null"],
         "additionalProperties": {"type": ["string", "number", "boolean"]},
     })
 }
 
-fn overrides(generator: &mut SchemaGenerator) -> Schema {
-    let mut environment = values(generator);
+fn overrides_schema(generator: &mut SchemaGenerator) -> Schema {
+    let mut environment = values_schema(generator);
     // Within the overrides the member is present or absent, never null.
     environment.insert("type".to_owned(), "object".into());
     json_schema!({

@@ -135,7 +135,7 @@ pub struct TextEntry {
 pub struct TextPart {
     /// Text to which the part belongs, with its current length.
     #[serde(flatten)]
-    pub of: TextEntry,
+    pub entry: TextEntry,
     /// Position of the first byte of the part.
     pub from: u64,
     /// Position after the last byte of the part, at which the next part starts.
@@ -208,7 +208,7 @@ pub struct ExportLine {
 pub struct ExportText {
     /// Channel, attempt and length of the text.
     #[serde(flatten)]
-    pub of: TextEntry,
+    pub entry: TextEntry,
     /// Content of the text.
     pub text: String,
 }

@@ -76,31 +76,31 @@ pub struct ClosedEntry {
 }
 
 impl From<Interaction> for InteractionEntry {
-    fn from(one: Interaction) -> Self {
-        let delivered_at = one.delivered_at;
-        let closed = one.closed.map(|closed| ClosedEntry {
+    fn from(interaction: Interaction) -> Self {
+        let delivered_at = interaction.delivered_at;
+        let closed = interaction.end.map(|closed| ClosedEntry {
             answer: closed.answer.value,
             by: closed.answer.by,
             at: closed.at,
             delivered_at,
         });
         Self {
-            id: one.id,
-            execution: one.request_key.execution,
-            agent: one.owner.agent,
-            context: one.owner.context.0,
-            attempt: one.request_key.attempt,
-            kind: one.question.kind,
-            state: one.state,
+            id: interaction.id,
+            execution: interaction.request_key.execution,
+            agent: interaction.owner.agent,
+            context: interaction.owner.context.0,
+            attempt: interaction.request_key.attempt,
+            kind: interaction.question.kind,
+            state: interaction.state,
             question: QuestionEntry {
-                message: one.question.message,
-                options: one.question.options,
-                tool: one.question.subject,
-                schema: one.question.schema,
-                digest: one.digest,
+                message: interaction.question.message,
+                options: interaction.question.options,
+                tool: interaction.question.subject,
+                schema: interaction.question.schema,
+                digest: interaction.digest,
             },
-            asked_at: one.asked_at,
-            due_at: one.due_at,
+            asked_at: interaction.asked_at,
+            due_at: interaction.due_at,
             closed,
         }
     }
@@ -173,10 +173,10 @@ impl AnswerRequest {
 /// Requires exactly one kind of answer, with a reason for a denial only.
 fn exactly_one_answer(schema: &mut Schema) {
     // A member that is null and `decline` that is false count as absent, which `required` alone cannot express.
-    let alternative = |member: &str, value: Value, more: &[&str]| {
+    let alternative = |member: &str, value: Value, allowed_members: &[&str]| {
         let mut properties: Map<String, Value> = ["verdict", "option", "text", "values", "reason"]
             .into_iter()
-            .filter(|name| !more.contains(name))
+            .filter(|name| !allowed_members.contains(name))
             .map(|name| (name.to_owned(), json!({"type": "null"})))
             .collect();
         properties.insert("decline".to_owned(), json!({"const": false}));
@@ -226,19 +226,19 @@ pub struct DecisionEntry {
 }
 
 impl From<(u64, PermissionDecision)> for DecisionEntry {
-    fn from((number, one): (u64, PermissionDecision)) -> Self {
+    fn from((number, decision): (u64, PermissionDecision)) -> Self {
         Self {
             number,
-            at: one.at,
-            agent: one.agent,
-            execution: one.execution,
-            attempt: one.attempt,
-            interaction: one.interaction,
-            tool: one.tool,
-            digest: one.digest,
-            verdict: one.verdict,
-            by: one.source,
-            waited_ms: one.waited_ms,
+            at: decision.at,
+            agent: decision.agent,
+            execution: decision.execution,
+            attempt: decision.attempt,
+            interaction: decision.interaction,
+            tool: decision.tool,
+            digest: decision.digest,
+            verdict: decision.verdict,
+            by: decision.source,
+            waited_ms: decision.waited_ms,
         }
     }
 }

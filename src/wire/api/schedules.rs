@@ -131,8 +131,8 @@ impl ScheduleRequest {
             // them.
             name: Some(spec.name.clone()),
             agent: spec.agent.to_string(),
-            cron: spec.timetable.text().to_owned(),
-            timezone: Some(spec.timetable.zone().name().to_owned()),
+            cron: spec.recurrence.text().to_owned(),
+            timezone: Some(spec.recurrence.zone().name().to_owned()),
             input: spec.input.clone(),
             params: spec.params.clone(),
             missed: Some(missed),
@@ -166,7 +166,7 @@ impl ScheduleRequest {
 pub struct ScheduleEntry {
     /// Definition of the schedule.
     #[serde(flatten)]
-    pub body: ScheduleRequest,
+    pub definition: ScheduleRequest,
     /// Owner of the schedule.
     pub owner: String,
     /// Origin of the schedule.
@@ -303,22 +303,22 @@ pub struct OccurrenceEntry {
 }
 
 impl From<&Occurrence> for OccurrenceEntry {
-    fn from(it: &Occurrence) -> Self {
+    fn from(occurrence: &Occurrence) -> Self {
         Self {
-            schedule: it.schedule.to_string(),
-            planned: it.planned,
-            due: it.due,
-            cause: it.cause,
-            status: it.status,
-            reason: it.reason.clone(),
-            times: it.times,
-            decided_at: it.decided_at,
-            fired_at: it.fired_at,
-            delay_ms: it.deviation().map(|late| late.num_milliseconds()),
-            execution: it.execution.map(|id| id.to_string()),
-            outcome: it.ending.map(|ending| ending.outcome),
-            code: it.ending.and_then(|ending| ending.code),
-            ended_at: it.ending.map(|ending| ending.at),
+            schedule: occurrence.schedule.to_string(),
+            planned: occurrence.planned,
+            due: occurrence.due,
+            cause: occurrence.cause,
+            status: occurrence.status,
+            reason: occurrence.reason.clone(),
+            times: occurrence.time_count,
+            decided_at: occurrence.decided_at,
+            fired_at: occurrence.fired_at,
+            delay_ms: occurrence.deviation().map(|late| late.num_milliseconds()),
+            execution: occurrence.execution.map(|id| id.to_string()),
+            outcome: occurrence.ending.map(|ending| ending.outcome),
+            code: occurrence.ending.and_then(|ending| ending.code),
+            ended_at: occurrence.ending.map(|ending| ending.at),
         }
     }
 }

@@ -59,7 +59,7 @@ use serde_json::{Value, json};
 
 use self::ask::AskEffect;
 use self::session::FakeSession;
-use self::wire::{AcpSettings, at, log_line, write};
+use self::wire::{AcpSettings, log_line, value_at, write_message};
 
 /// Event of the main loop.
 pub(crate) enum LoopEvent {
@@ -73,25 +73,25 @@ pub(crate) enum LoopEvent {
 
 /// State of the process.
 pub(crate) struct AcpAgent {
-    setup: AcpSettings,
+    settings: AcpSettings,
     sessions: BTreeMap<String, FakeSession>,
     pending_requests: BTreeMap<i64, (String, AskEffect)>,
     next_request_id: i64,
     timers: Sender<LoopEvent>,
     /// Exit code, once an instruction ends the process.
-    exit: Option<u8>,
+    exit_code: Option<u8>,
 }
 
 /// Plays the agent until its input ends.
 pub(super) fn play(_: &[String]) -> Result<u8, Box<dyn Error>> {
     let (sender, inputs) = channel();
     let mut agent = AcpAgent {
-        setup: AcpSettings::from_environment(),
+        settings: AcpSettings::from_environment(),
         sessions: BTreeMap::new(),
         pending_requests: BTreeMap::new(),
         next_request_id: 0,
         timers: sender.clone(),
-        exit: None,
+        exit_code: None,
     };
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
@@ -104,11 +104,11 @@ pub(super) fn play(_: &[String]) -> Result<u8, Box<dyn Error>> {
     });
     for input in inputs {
         match input {
-            LoopEvent::Line(line) => agent.line(&line)?,
+            LoopEvent::Line(line) => agent.handle_line(&line)?,
             LoopEvent::Timer(session) => agent.wake(&session)?,
             LoopEvent::End => return Ok(0),
         }
-        if let Some(code) = agent.exit {
+        if let Some(code) = agent.exit_code {
             return Ok(code);
         }
     }
@@ -116,32 +116,38 @@ pub(super) fn play(_: &[String]) -> Result<u8, Box<dyn Error>> {
 }
 
 impl AcpAgent {
-    fn line(&mut self, line: &str) -> Result<(), Box<dyn Error>> {
+    fn handle_line(&mut self, line: &str) -> Result<(), Box<dyn Error>> {
         log_line(line)?;
         let message: Value = serde_json::from_str(line)?;
-        let (id, params) = (at(&message, "/id").clone(), at(&message, "/params"));
-        let native = at(params, "/sessionId").as_str().unwrap_or_default().to_owned();
-        match at(&message, "/method").as_str() {
-            Some("initialize") => write(&json!({"id": id, "result": self.setup.capabilities()})),
+        let (id, params) = (value_at(&message, "/id").clone(), value_at(&message, "/params"));
+        let session_id = value_at(params, "/sessionId").as_str().unwrap_or_default().to_owned();
+        match value_at(&message, "/method").as_str() {
+            Some("initialize") => {
+                write_message(&json!({"id": id, "result": self.settings.capabilities()}))
+            }
             Some("session/new") => {
-                let session = FakeSession::create(&self.setup)?;
-                let mut result = session.modes(&self.setup);
+                let session = FakeSession::create(&self.settings)?;
+                let mut result = session.modes_json(&self.settings);
                 if let Some(result) = result.as_object_mut() {
                     result.insert("sessionId".to_owned(), session.id.as_str().into());
                 }
                 self.sessions.insert(session.id.clone(), session);
-                write(&json!({"id": id, "result": result}))
+                write_message(&json!({"id": id, "result": result}))
             }
-            Some(method @ ("session/resume" | "session/load")) => self.reopen(&id, &native, method),
-            Some("session/prompt") => self.prompt(&id, &native, at(params, "/prompt")),
+            Some(method @ ("session/resume" | "session/load")) => {
+                self.reopen(&id, &session_id, method)
+            }
+            Some("session/prompt") => {
+                self.start_turn(&id, &session_id, value_at(params, "/prompt"))
+            }
             Some("session/set_mode") => {
-                let mode = at(params, "/modeId").as_str().unwrap_or_default().to_owned();
-                self.set_mode(&id, &native, &mode)
+                let mode = value_at(params, "/modeId").as_str().unwrap_or_default().to_owned();
+                self.set_mode(&id, &session_id, &mode)
             }
-            Some("session/cancel") => self.cancel(&native),
+            Some("session/cancel") => self.cancel(&session_id),
             Some("session/close") => {
-                self.sessions.remove(&native);
-                write(&json!({"id": id, "result": {}}))
+                self.sessions.remove(&session_id);
+                write_message(&json!({"id": id, "result": {}}))
             }
             Some(_) if !id.is_null() => fail(&id, -32_601, "method not found"),
             Some(_) => Ok(()),
@@ -149,49 +155,55 @@ impl AcpAgent {
         }
     }
 
-    fn reopen(&mut self, id: &Value, native: &str, method: &str) -> Result<(), Box<dyn Error>> {
-        let offered = format!("session/{}", self.setup.resume);
-        if method != offered {
+    fn reopen(&mut self, id: &Value, session_id: &str, method: &str) -> Result<(), Box<dyn Error>> {
+        let offered_method = format!("session/{}", self.settings.resume_method);
+        if method != offered_method {
             return fail(id, -32_601, "method not found");
         }
-        let Some(mut session) = FakeSession::read(native)? else { return self.unknown(id, native) };
-        if self.setup.is_mode_reset {
-            session.mode = self.setup.initial_mode().to_owned();
+        let Some(mut session) = FakeSession::load(session_id)? else {
+            return self.fail_unknown_session(id, session_id);
+        };
+        if self.settings.is_mode_reset {
+            session.mode = self.settings.initial_mode().to_owned();
         }
         if method == "session/load" {
             for prompt in &session.prompts {
-                session.update(&json!({
+                session.send_update(&json!({
                     "sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": prompt},
                 }))?;
-                session.update(&json!({
+                session.send_update(&json!({
                     "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "history"},
                 }))?;
             }
         }
-        let result = session.modes(&self.setup);
-        self.sessions.insert(native.to_owned(), session);
-        write(&json!({"id": id, "result": result}))
+        let result = session.modes_json(&self.settings);
+        self.sessions.insert(session_id.to_owned(), session);
+        write_message(&json!({"id": id, "result": result}))
     }
 
-    fn unknown(&self, id: &Value, native: &str) -> Result<(), Box<dyn Error>> {
-        fail(id, self.setup.unknown, &format!("Session {native} not found"))
+    fn fail_unknown_session(&self, id: &Value, session_id: &str) -> Result<(), Box<dyn Error>> {
+        fail(id, self.settings.unknown_session_code, &format!("Session {session_id} not found"))
     }
 
-    fn set_mode(&mut self, id: &Value, native: &str, mode: &str) -> Result<(), Box<dyn Error>> {
-        let Some(session) = self.sessions.get_mut(native) else { return self.unknown(id, native) };
-        if !self.setup.modes.iter().any(|known| known == mode) || self.setup.confirm == "no" {
+    fn set_mode(&mut self, id: &Value, session_id: &str, mode: &str) -> Result<(), Box<dyn Error>> {
+        let Some(session) = self.sessions.get_mut(session_id) else {
+            return self.fail_unknown_session(id, session_id);
+        };
+        if !self.settings.modes.iter().any(|known| known == mode)
+            || self.settings.confirmation == "no"
+        {
             return fail(id, -32_602, "unknown mode");
         }
-        if self.setup.confirm != "silent" {
+        if self.settings.confirmation != "silent" {
             session.change_mode(mode)?;
         } else {
             session.report_mode()?;
         }
-        write(&json!({"id": id, "result": {}}))
+        write_message(&json!({"id": id, "result": {}}))
     }
 }
 
 /// Answers a request with an error.
 pub(crate) fn fail(id: &Value, code: i64, message: &str) -> Result<(), Box<dyn Error>> {
-    write(&json!({"id": id, "error": {"code": code, "message": message}}))
+    write_message(&json!({"id": id, "error": {"code": code, "message": message}}))
 }

@@ -33,10 +33,10 @@ const ROLES: &[(&str, RoleFn, &str)] = &[
     ("hog", hog, "BYTES: takes so much memory, says so, and keeps it"),
     ("flood", flood, "BYTES: prints so many bytes"),
     ("noisy", noisy, "prints colours, control characters and bytes that are no text"),
-    ("env", environment, "prints its environment, sorted"),
-    ("args", arguments, "ARGUMENTS: prints each as a JSON string on a line"),
-    ("cwd", folder, "prints its working folder"),
-    ("events", events, "WORDS: prints an event for each; see `event`"),
+    ("env", print_environment, "prints its environment, sorted"),
+    ("args", print_arguments, "ARGUMENTS: prints each as a JSON string on a line"),
+    ("cwd", working_folder, "prints its working folder"),
+    ("events", print_events, "WORDS: prints an event for each; see `event`"),
     ("chat", chat::play, "FOLDER [--new ID | --resume ID] [--events]: remembers conversations"),
     ("rpc", rpc::play, "[--counted] [--init] [--stays]: answers calls of JSON-RPC"),
     ("turns", turns::play, "[--json]: answers one message after the other"),
@@ -135,9 +135,9 @@ fn hold_pipe(_: &[String]) -> Result<u8, Box<dyn Error>> {
 }
 
 fn crowd(args: &[String]) -> Result<u8, Box<dyn Error>> {
-    let number: usize = argument(args, 0).parse()?;
+    let count: usize = argument(args, 0).parse()?;
     let sleepers: io::Result<Vec<_>> =
-        (0..number).map(|_| Command::new("sleep").arg(FOREVER_SECONDS).spawn()).collect();
+        (0..count).map(|_| Command::new("sleep").arg(FOREVER_SECONDS).spawn()).collect();
     print("crowded\n")?;
     for mut sleeper in sleepers? {
         sleeper.wait()?;
@@ -146,22 +146,22 @@ fn crowd(args: &[String]) -> Result<u8, Box<dyn Error>> {
 }
 
 fn hog(args: &[String]) -> Result<u8, Box<dyn Error>> {
-    let held = vec![1_u8; argument(args, 0).parse()?];
+    let allocation = vec![1_u8; argument(args, 0).parse()?];
     print("taken\n")?;
     pause(Duration::from_secs(FOREVER_SECONDS.parse()?));
     // Read again, so that the memory is held until here.
-    print(&held.len().to_string())
+    print(&allocation.len().to_string())
 }
 
 fn flood(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let line = [b'x'; 1023].iter().copied().chain([b'\n']).cycle().take(64 * 1024);
     let block: Vec<u8> = line.collect();
-    let mut left: usize = argument(args, 0).parse()?;
+    let mut remaining_bytes: usize = argument(args, 0).parse()?;
     let mut stdout = io::stdout().lock();
-    while left > 0 {
-        let part = block.get(..left.min(block.len())).unwrap_or_default();
+    while remaining_bytes > 0 {
+        let part = block.get(..remaining_bytes.min(block.len())).unwrap_or_default();
         stdout.write_all(part)?;
-        left -= part.len();
+        remaining_bytes -= part.len();
     }
     Ok(0)
 }
@@ -172,7 +172,7 @@ fn noisy(_: &[String]) -> Result<u8, Box<dyn Error>> {
     Ok(0)
 }
 
-fn environment(_: &[String]) -> Result<u8, Box<dyn Error>> {
+fn print_environment(_: &[String]) -> Result<u8, Box<dyn Error>> {
     let mut lines: Vec<String> = env::vars_os()
         .map(|(name, value)| format!("{}={}\n", name.display(), value.display()))
         .collect();
@@ -180,15 +180,15 @@ fn environment(_: &[String]) -> Result<u8, Box<dyn Error>> {
     print(&lines.concat())
 }
 
-fn arguments(args: &[String]) -> Result<u8, Box<dyn Error>> {
+fn print_arguments(args: &[String]) -> Result<u8, Box<dyn Error>> {
     print(&args.iter().map(|word| format!("{}\n", json!(word))).collect::<String>())
 }
 
-fn folder(_: &[String]) -> Result<u8, Box<dyn Error>> {
+fn working_folder(_: &[String]) -> Result<u8, Box<dyn Error>> {
     print(&format!("{}\n", env::current_dir()?.display()))
 }
 
-fn events(args: &[String]) -> Result<u8, Box<dyn Error>> {
+fn print_events(args: &[String]) -> Result<u8, Box<dyn Error>> {
     print(&args.iter().map(|word| event(word)).collect::<String>())
 }
 
@@ -207,10 +207,14 @@ fn event(word: &str) -> String {
 }
 
 fn flaky(args: &[String]) -> Result<u8, Box<dyn Error>> {
-    let (file, limit) = (argument(args, 0), argument(args, 1).parse::<usize>()?);
+    let (file, failure_count) = (argument(args, 0), argument(args, 1).parse::<usize>()?);
     append(file, "run\n")?;
     let runs = std::fs::read_to_string(file)?.lines().count();
-    if runs <= limit { Ok(argument(args, 2).parse()?) } else { print(&format!("run {runs}")) }
+    if runs <= failure_count {
+        Ok(argument(args, 2).parse()?)
+    } else {
+        print(&format!("run {runs}"))
+    }
 }
 
 fn once(args: &[String]) -> Result<u8, Box<dyn Error>> {
@@ -232,15 +236,15 @@ fn witness(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let identity = format!("{execution} {attempt} {} {}", std::process::id(), label()?);
     let (file, lock) = (argument(args, 0), argument(args, 1));
     append(file, &format!("start {identity}\n"))?;
-    let mut held = Stdio::null();
+    let mut daemon_stdin = Stdio::null();
     if lock != "-" {
         let lock = OpenOptions::new().create(true).append(true).open(lock)?;
         if lock.try_lock().is_err() {
             append(file, &format!("overlap {identity}\n"))?;
         }
-        held = Stdio::from(lock);
+        daemon_stdin = Stdio::from(lock);
     }
-    start_detached(Command::new(env::current_exe()?).env_clear().stdin(held))?;
+    start_detached(Command::new(env::current_exe()?).env_clear().stdin(daemon_stdin))?;
     let mut input = String::new();
     io::stdin().read_to_string(&mut input)?;
     let numbers = |range: std::ops::Range<u32>| range.map(|n| format!("{n}\n")).collect::<String>();
@@ -286,8 +290,8 @@ fn append(file: &str, text: &str) -> io::Result<()> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "an agent that takes its time is the very part")]
-fn pause(time: Duration) {
-    std::thread::sleep(time);
+fn pause(duration: Duration) {
+    std::thread::sleep(duration);
 }
 
 #[expect(clippy::disallowed_methods, reason = "compared between processes, which share no clock")]

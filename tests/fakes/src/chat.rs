@@ -15,11 +15,11 @@ use serde_json::json;
 /// A word that begins with `gate-` is a file of the folder for which it waits; `fail` makes it fail.
 pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let folder = PathBuf::from(args.first().ok_or("no folder")?);
-    let option = |name: &str| {
-        let at = args.iter().position(|word| word == name)?;
-        args.get(at + 1).cloned()
+    let option_value = |name: &str| {
+        let index = args.iter().position(|word| word == name)?;
+        args.get(index + 1).cloned()
     };
-    let id = match (option("--resume"), option("--new")) {
+    let id = match (option_value("--resume"), option_value("--new")) {
         (Some(id), _) if !folder.join(&id).exists() => {
             io::stderr().write_all(format!("no such session: {id}\n").as_bytes())?;
             return Ok(3);
@@ -33,7 +33,7 @@ pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
     append(&folder.join("log"), &format!("start {message}\n"))?;
     for gate in message.split(' ').filter(|word| word.starts_with("gate-")) {
         while !folder.join(gate).exists() {
-            pause();
+            wait_briefly();
         }
     }
     append(&folder.join("log"), &format!("end {message}\n"))?;
@@ -45,9 +45,9 @@ pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
     write_answer(&id, &words, args.iter().any(|word| word == "--events"))
 }
 
-fn write_answer(id: &str, words: &str, by_events: bool) -> Result<u8, Box<dyn Error>> {
+fn write_answer(id: &str, words: &str, reports_events: bool) -> Result<u8, Box<dyn Error>> {
     let mut stdout = io::stdout().lock();
-    if by_events {
+    if reports_events {
         writeln!(stdout, "{}", json!({"type": "session", "id": id}))?;
         writeln!(stdout, "{}", json!({"type": "text", "text": words}))?;
     } else {
@@ -63,6 +63,6 @@ fn append(file: &Path, text: &str) -> io::Result<()> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a gate is a file, and nothing tells of a file")]
-fn pause() {
+fn wait_briefly() {
     std::thread::sleep(Duration::from_millis(20));
 }

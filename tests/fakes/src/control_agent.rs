@@ -13,7 +13,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::acp::wire::{at, fresh_id, log_line, log_unexpected, note, write_text};
+use crate::acp::wire::{
+    append_to_env_file, fresh_id, log_line, log_unexpected, value_at, write_text,
+};
 use crate::script::{Instruction, instructions};
 use crate::{append, argument};
 
@@ -29,11 +31,11 @@ struct ControlAgent {
     protocol: InteractiveProtocol,
     id: String,
     mode: String,
-    turns: usize,
+    turn_count: usize,
     request_count: usize,
     is_cancelled: bool,
     /// Exit code, once an instruction or the end of the input ends the process.
-    exit: Option<u8>,
+    exit_code: Option<u8>,
 }
 
 /// Plays an agent of claude-control.
@@ -42,12 +44,12 @@ pub(super) fn claude(args: &[String]) -> Result<u8, Box<dyn Error>> {
         let index = args.iter().position(|word| word == name)?;
         Some(argument(args, index + 1).to_owned())
     };
-    let resumed = option_value("--resume");
-    let id = match resumed.clone().or_else(|| option_value("--session-id")) {
+    let resumed_id = option_value("--resume");
+    let id = match resumed_id.clone().or_else(|| option_value("--session-id")) {
         Some(id) => id,
         None => fresh_id("session")?,
     };
-    if resumed.is_some() && file(&id).is_some_and(|file| !file.is_file()) {
+    if resumed_id.is_some() && prompts_file(&id).is_some_and(|file| !file.is_file()) {
         return Err(format!("No conversation found with session ID: {id}").into());
     }
     play(InteractiveProtocol::Claude, id, "default")
@@ -64,25 +66,25 @@ fn play(protocol: InteractiveProtocol, id: String, mode: &str) -> Result<u8, Box
         protocol,
         id,
         mode,
-        turns: 0,
+        turn_count: 0,
         request_count: 0,
         is_cancelled: false,
-        exit: None,
+        exit_code: None,
     };
-    while agent.exit.is_none() {
-        if let Some(message) = agent.read()? {
+    while agent.exit_code.is_none() {
+        if let Some(message) = agent.read_message()? {
             agent.handle(&message)?;
         }
     }
-    Ok(agent.exit.unwrap_or_default())
+    Ok(agent.exit_code.unwrap_or_default())
 }
 
-fn write(message: &Value) -> Result<(), Box<dyn Error>> {
+fn write_message(message: &Value) -> Result<(), Box<dyn Error>> {
     write_text(&format!("{message}\n"))
 }
 
 /// Returns the file with the prompts of a conversation.
-fn file(id: &str) -> Option<PathBuf> {
+fn prompts_file(id: &str) -> Option<PathBuf> {
     let folder = env::var_os("FAKE_ACP_STATE").filter(|folder| !folder.is_empty())?;
     let is_name = id.chars().all(|char| char.is_ascii_alphanumeric() || char == '-');
     is_name.then(|| PathBuf::from(folder).join(format!("{id}.prompts")))
@@ -90,10 +92,10 @@ fn file(id: &str) -> Option<PathBuf> {
 
 impl ControlAgent {
     /// Reads a message; the end of the input ends the process.
-    fn read(&mut self) -> Result<Option<Value>, Box<dyn Error>> {
+    fn read_message(&mut self) -> Result<Option<Value>, Box<dyn Error>> {
         let mut line = String::new();
         if io::stdin().lock().read_line(&mut line)? == 0 {
-            self.exit = Some(0);
+            self.exit_code = Some(0);
             return Ok(None);
         }
         log_line(line.trim_end())?;
@@ -108,45 +110,49 @@ impl ControlAgent {
     }
 
     fn handle_control(&mut self, message: &Value) -> Result<(), Box<dyn Error>> {
-        match at(message, "/type").as_str() {
+        match value_at(message, "/type").as_str() {
             Some("user") => {
-                let text = at(message, "/message/content/0/text").as_str().unwrap_or_default();
-                self.turn(text)
+                let text =
+                    value_at(message, "/message/content/0/text").as_str().unwrap_or_default();
+                self.run_turn(text)
             }
-            Some("control_response") => log_unexpected(at(message, "/response/request_id")),
+            Some("control_response") => log_unexpected(value_at(message, "/response/request_id")),
             _ => {
-                if let Some(mode) = at(message, "/request/mode").as_str() {
+                if let Some(mode) = value_at(message, "/request/mode").as_str() {
                     mode.clone_into(&mut self.mode);
                 }
-                self.is_cancelled |= at(message, "/request/subtype") == "interrupt";
+                self.is_cancelled |= value_at(message, "/request/subtype") == "interrupt";
                 let response = json!({
                     "claude_code_version": "fake", "current_permission_mode": self.mode, "mode": self.mode,
                 });
-                let id = at(message, "/request_id");
+                let id = value_at(message, "/request_id");
                 let response =
                     json!({"subtype": "success", "request_id": id, "response": response});
-                write(&json!({"type": "control_response", "response": response}))
+                write_message(&json!({"type": "control_response", "response": response}))
             }
         }
     }
 
     fn handle_call(&mut self, message: &Value) -> Result<(), Box<dyn Error>> {
-        let (id, params) = (at(message, "/id"), at(message, "/params"));
-        let answer = |result: &Value| write(&json!({"id": id, "result": result}));
-        match at(message, "/method").as_str() {
+        let (id, params) = (value_at(message, "/id"), value_at(message, "/params"));
+        let answer = |result: &Value| write_message(&json!({"id": id, "result": result}));
+        match value_at(message, "/method").as_str() {
             Some("initialize") => answer(&json!({"userAgent": "fake/1.0 (test)"})),
             Some(method @ ("thread/start" | "thread/resume")) => {
                 if method == "thread/resume" {
-                    let thread_id = at(params, "/threadId").as_str().unwrap_or_default();
-                    if !file(thread_id).is_some_and(|file| file.is_file()) {
+                    let thread_id = value_at(params, "/threadId").as_str().unwrap_or_default();
+                    if !prompts_file(thread_id).is_some_and(|file| file.is_file()) {
                         let text = format!("no rollout found for thread id {thread_id}");
-                        return write(
+                        return write_message(
                             &json!({"id": id, "error": {"code": -32_600, "message": text}}),
                         );
                     }
                     thread_id.clone_into(&mut self.id);
                 }
-                at(params, "/sandbox").as_str().unwrap_or("read-only").clone_into(&mut self.mode);
+                value_at(params, "/sandbox")
+                    .as_str()
+                    .unwrap_or("read-only")
+                    .clone_into(&mut self.mode);
                 let sandbox = match self.mode.as_str() {
                     "danger-full-access" => "dangerFullAccess",
                     "workspace-write" => "workspaceWrite",
@@ -155,9 +161,9 @@ impl ControlAgent {
                 answer(&json!({"thread": {"id": self.id}, "sandbox": {"type": sandbox}}))
             }
             Some("turn/start") => {
-                answer(&json!({"turn": {"id": format!("turn-{}", self.turns + 1)}}))?;
-                let text = at(params, "/input/0/text").as_str().unwrap_or_default();
-                self.turn(text)
+                answer(&json!({"turn": {"id": format!("turn-{}", self.turn_count + 1)}}))?;
+                let text = value_at(params, "/input/0/text").as_str().unwrap_or_default();
+                self.run_turn(text)
             }
             Some("turn/interrupt") => {
                 self.is_cancelled = true;
@@ -168,44 +174,47 @@ impl ControlAgent {
         }
     }
 
-    fn turn(&mut self, prompt: &str) -> Result<(), Box<dyn Error>> {
-        self.turns += 1;
+    fn run_turn(&mut self, prompt: &str) -> Result<(), Box<dyn Error>> {
+        self.turn_count += 1;
         self.is_cancelled = false;
-        let earlier = file(&self.id).and_then(|file| fs::read_to_string(file).ok());
-        if let Some(file) = file(&self.id) {
+        let earlier_prompts = prompts_file(&self.id).and_then(|file| fs::read_to_string(file).ok());
+        if let Some(file) = prompts_file(&self.id) {
             append(&file.display().to_string(), &format!("{prompt}\n"))?;
         }
         let mut failure = None;
-        for it in instructions(prompt) {
-            if self.is_cancelled || self.exit.is_some() || failure.is_some() {
+        for instruction in instructions(prompt) {
+            if self.is_cancelled || self.exit_code.is_some() || failure.is_some() {
                 break;
             }
-            match it.name.as_str() {
-                "say" => self.send_text(&it.text(), false)?,
-                "think" => self.send_text(&it.text(), true)?,
+            match instruction.name.as_str() {
+                "say" => self.send_text(&instruction.text(), false)?,
+                "think" => self.send_text(&instruction.text(), true)?,
                 "burst" => {
-                    (1..=it.number()).try_for_each(|n| self.send_text(&format!("{n} "), false))?;
+                    (1..=instruction.number())
+                        .try_for_each(|n| self.send_text(&format!("{n} "), false))?;
                 }
                 "recall" => {
-                    let earlier = earlier.as_deref().unwrap_or_default().trim_end();
-                    self.send_text(&earlier.replace('\n', " | "), false)?;
+                    let earlier_prompts = earlier_prompts.as_deref().unwrap_or_default().trim_end();
+                    self.send_text(&earlier_prompts.replace('\n', " | "), false)?;
                 }
-                "tool" => self.tool(&it)?,
-                "hang" => self.wait(|agent| agent.is_cancelled)?,
+                "tool" => self.run_tool(&instruction)?,
+                "hang" => self.wait_until(|agent| agent.is_cancelled)?,
                 "malformed" => write_text("{\"type\":\n")?,
-                "huge" => write_text(&format!("\"{}\"\n", "x".repeat(it.word(0).parse()?)))?,
+                "huge" => {
+                    write_text(&format!("\"{}\"\n", "x".repeat(instruction.word(0).parse()?)))?;
+                }
                 "auth-error" => failure = Some("401 invalid api key"),
-                "exit" => self.exit = Some(it.word(0).parse()?),
+                "exit" => self.exit_code = Some(instruction.word(0).parse()?),
                 other => return Err(format!("no instruction `{other}`").into()),
             }
         }
-        if self.exit.is_some() { Ok(()) } else { self.finish(failure) }
+        if self.exit_code.is_some() { Ok(()) } else { self.finish(failure) }
     }
 
     fn finish(&self, failure: Option<&str>) -> Result<(), Box<dyn Error>> {
         if self.protocol == InteractiveProtocol::Claude {
             let subtype = if self.is_cancelled { "error_during_execution" } else { "success" };
-            return write(&json!({
+            return write_message(&json!({
                 "type": "result", "subtype": subtype, "session_id": self.id, "is_error": failure.is_some(),
                 "result": failure, "api_error_status": failure.map(|_| 401),
                 "usage": {"input_tokens": 1, "output_tokens": 2}, "total_cost_usd": 0.01,
@@ -217,16 +226,17 @@ impl ControlAgent {
             None => "completed",
         };
         let error = failure.map(|message| json!({"message": message}));
-        let turn = json!({"id": format!("turn-{}", self.turns), "status": status, "error": error});
+        let turn =
+            json!({"id": format!("turn-{}", self.turn_count), "status": status, "error": error});
         self.notify("turn/completed", &json!({"threadId": self.id, "turn": turn}))
     }
 
     fn notify(&self, method: &str, params: &Value) -> Result<(), Box<dyn Error>> {
-        write(&json!({"method": method, "params": params}))
+        write_message(&json!({"method": method, "params": params}))
     }
 
     fn send_text(&self, text: &str, is_thought: bool) -> Result<(), Box<dyn Error>> {
-        let message = format!("message-{}", self.turns);
+        let message = format!("message-{}", self.turn_count);
         if self.protocol == InteractiveProtocol::Codex {
             let method =
                 if is_thought { "item/reasoning/textDelta" } else { "item/agentMessage/delta" };
@@ -234,38 +244,43 @@ impl ControlAgent {
                 .notify(method, &json!({"threadId": self.id, "itemId": message, "delta": text}));
         }
         let kind = if is_thought { "thinking" } else { "text" };
-        self.assistant(&json!({"type": kind, kind: text}))
+        self.send_assistant_message(&json!({"type": kind, kind: text}))
     }
 
-    fn assistant(&self, block: &Value) -> Result<(), Box<dyn Error>> {
-        let message = json!({"id": format!("message-{}", self.turns), "content": [block]});
-        write(&json!({
+    fn send_assistant_message(&self, block: &Value) -> Result<(), Box<dyn Error>> {
+        let message = json!({"id": format!("message-{}", self.turn_count), "content": [block]});
+        write_message(&json!({
             "type": "assistant", "session_id": self.id, "parent_tool_use_id": null, "message": message,
         }))
     }
 
     /// Handles messages until the condition holds or the input ends.
-    fn wait(&mut self, is_done: impl Fn(&Self) -> bool) -> Result<(), Box<dyn Error>> {
-        while !is_done(self) && self.exit.is_none() {
-            if let Some(message) = self.read()? {
+    fn wait_until(&mut self, is_done: impl Fn(&Self) -> bool) -> Result<(), Box<dyn Error>> {
+        while !is_done(self) && self.exit_code.is_none() {
+            if let Some(message) = self.read_message()? {
                 self.handle(&message)?;
             }
         }
         Ok(())
     }
 
-    fn tool(&mut self, it: &Instruction) -> Result<(), Box<dyn Error>> {
+    fn run_tool(&mut self, instruction: &Instruction) -> Result<(), Box<dyn Error>> {
         self.request_count += 1;
         let call = format!("call-{}", self.request_count);
-        let command = it.setting("command").unwrap_or("true").to_owned();
-        self.report(&call, it.word(0), &command, None)?;
-        let is_free = ["bypassPermissions", "danger-full-access"].contains(&self.mode.as_str());
-        let is_allowed =
-            is_free || it.has("unasked") || self.request_permission(&call, it.word(0), &command)?;
+        let command = instruction.setting("command").unwrap_or("true").to_owned();
+        self.report(&call, instruction.word(0), &command, None)?;
+        let needs_no_permission =
+            ["bypassPermissions", "danger-full-access"].contains(&self.mode.as_str());
+        let is_allowed = needs_no_permission
+            || instruction.has("unasked")
+            || self.request_permission(&call, instruction.word(0), &command)?;
         if is_allowed {
-            note("RAN", &format!("{}\t{}\t{call}\t{command}\n", std::process::id(), self.id))?;
+            append_to_env_file(
+                "RAN",
+                &format!("{}\t{}\t{call}\t{command}\n", std::process::id(), self.id),
+            )?;
         }
-        self.report(&call, it.word(0), &command, Some(is_allowed))
+        self.report(&call, instruction.word(0), &command, Some(is_allowed))
     }
 
     /// Reports that a tool call begins, or that it succeeded or failed.
@@ -288,12 +303,13 @@ impl ControlAgent {
         }
         let Some(is_success) = is_success else {
             let input = json!({"command": command});
-            return self
-                .assistant(&json!({"type": "tool_use", "id": call, "name": name, "input": input}));
+            return self.send_assistant_message(
+                &json!({"type": "tool_use", "id": call, "name": name, "input": input}),
+            );
         };
         let block = json!({"type": "tool_result", "tool_use_id": call, "is_error": !is_success});
         let message = json!({"role": "user", "content": [block]});
-        write(&json!({"type": "user", "session_id": self.id, "message": message}))
+        write_message(&json!({"type": "user", "session_id": self.id, "message": message}))
     }
 
     /// Requests permission and waits for the answer; returns whether it allows the call.
@@ -303,17 +319,20 @@ impl ControlAgent {
         name: &str,
         command: &str,
     ) -> Result<bool, Box<dyn Error>> {
-        let id = if self.protocol == InteractiveProtocol::Claude {
+        let request_id = if self.protocol == InteractiveProtocol::Claude {
             json!(call)
         } else {
             json!(self.request_count)
         };
         let input = json!({"command": command});
-        let (request, path, answer, allows) = if self.protocol == InteractiveProtocol::Claude {
+        let (request, id_pointer, decision_pointer, allow_value) = if self.protocol
+            == InteractiveProtocol::Claude
+        {
             let request = json!({
                 "subtype": "can_use_tool", "tool_name": name, "input": input, "tool_use_id": call,
             });
-            let request = json!({"type": "control_request", "request_id": id, "request": request});
+            let request =
+                json!({"type": "control_request", "request_id": request_id, "request": request});
             (request, "/response/request_id", "/response/response/behavior", "allow")
         } else {
             let params = json!({
@@ -322,16 +341,16 @@ impl ControlAgent {
             });
             let method = "item/commandExecution/requestApproval";
             (
-                json!({"id": id, "method": method, "params": params}),
+                json!({"id": request_id, "method": method, "params": params}),
                 "/id",
                 "/result/decision",
                 "accept",
             )
         };
-        write(&request)?;
-        while let Some(message) = self.read()? {
-            if *at(&message, path) == id && message.get("method").is_none() {
-                return Ok(at(&message, answer) == allows);
+        write_message(&request)?;
+        while let Some(message) = self.read_message()? {
+            if *value_at(&message, id_pointer) == request_id && message.get("method").is_none() {
+                return Ok(value_at(&message, decision_pointer) == allow_value);
             }
             self.handle(&message)?;
         }

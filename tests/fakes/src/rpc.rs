@@ -14,19 +14,21 @@ use crate::turns::{MessageHistory, Reaction};
 /// first; `error CODE` returns an error; the words of `MessageHistory` work as they do there.
 pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let has = |option: &str| args.iter().any(|word| word == option);
-    let mut wire = RpcConnection { input: io::stdin().lock(), is_counted: has("--counted") };
-    let (mut memory, mut is_ready) = (MessageHistory::default(), !has("--init"));
-    while let Some(message) = wire.read()? {
-        let id = at(&message, "/id").clone();
-        match at(&message, "/method").as_str().unwrap_or_default() {
+    let mut connection =
+        RpcConnection { input: io::stdin().lock(), has_content_length: has("--counted") };
+    let (mut history, mut is_ready) = (MessageHistory::default(), !has("--init"));
+    while let Some(message) = connection.read()? {
+        let id = value_at(&message, "/id").clone();
+        match value_at(&message, "/method").as_str().unwrap_or_default() {
             "initialize" => {
                 is_ready = true;
-                wire.answer(&id, &json!({"session": "server-7"}))?;
+                connection.answer(&id, &json!({"session": "server-7"}))?;
             }
-            "ask" if !is_ready => wire.fail(&id, -32_002)?,
+            "ask" if !is_ready => connection.fail(&id, -32_002)?,
             "ask" => {
-                let text = at(&message, "/params/text").as_str().unwrap_or_default().to_owned();
-                if let Some(code) = answer_call(&mut wire, &id, &text, &mut memory)? {
+                let text =
+                    value_at(&message, "/params/text").as_str().unwrap_or_default().to_owned();
+                if let Some(code) = answer_call(&mut connection, &id, &text, &mut history)? {
                     return Ok(code);
                 }
             }
@@ -41,41 +43,43 @@ pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
 
 /// Answers a call; returns the exit code if the call ends the program.
 fn answer_call(
-    wire: &mut RpcConnection,
+    connection: &mut RpcConnection,
     id: &Value,
     text: &str,
-    memory: &mut MessageHistory,
+    history: &mut MessageHistory,
 ) -> Result<Option<u8>, Box<dyn Error>> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     match word {
         "notify" => {
             for word in rest.split(' ') {
-                wire.write(&json!({"method": "said", "params": {"text": format!("{word};")}}))?;
+                connection
+                    .write(&json!({"method": "said", "params": {"text": format!("{word};")}}))?;
             }
-            wire.answer(id, &json!({}))?;
+            connection.answer(id, &json!({}))?;
         }
         "reverse" => {
-            wire.write(&json!({"jsonrpc": "2.0", "id": "r1", "method": "fs/read", "params": {}}))?;
-            let answer = wire.read()?.unwrap_or_default();
-            wire.answer(id, &json!({"answer": at(&answer, "/error/code")}))?;
+            connection
+                .write(&json!({"jsonrpc": "2.0", "id": "r1", "method": "fs/read", "params": {}}))?;
+            let answer = connection.read()?.unwrap_or_default();
+            connection.answer(id, &json!({"answer": value_at(&answer, "/error/code")}))?;
         }
         "junk" => {
-            wire.junk()?;
-            wire.answer(id, &json!({"answer": "after junk"}))?;
+            connection.write_junk()?;
+            connection.answer(id, &json!({"answer": "after junk"}))?;
         }
-        "error" => wire.fail(id, rest.parse()?)?,
+        "error" => connection.fail(id, rest.parse()?)?,
         "hang" => {
-            while let Some(message) = wire.read()? {
-                if at(&message, "/method") == "cancel" {
-                    wire.fail(id, -32_800)?;
+            while let Some(message) = connection.read()? {
+                if value_at(&message, "/method") == "cancel" {
+                    connection.fail(id, -32_800)?;
                     break;
                 }
             }
         }
-        _ => match memory.handle(text) {
+        _ => match history.handle(text) {
             Reaction::Answer(answer) => {
                 let usage = json!({"input_tokens": 3, "output_tokens": 4});
-                wire.answer(id, &json!({"answer": answer, "usage": usage}))?;
+                connection.answer(id, &json!({"answer": answer, "usage": usage}))?;
             }
             Reaction::End(code) => return Ok(Some(code)),
         },
@@ -84,22 +88,22 @@ fn answer_call(
 }
 
 /// Returns the value at a JSON pointer of a message, or null if there is none.
-fn at<'m>(message: &'m Value, pointer: &str) -> &'m Value {
+fn value_at<'m>(message: &'m Value, pointer: &str) -> &'m Value {
     message.pointer(pointer).unwrap_or(&Value::Null)
 }
 
 /// Both directions of the connection.
 struct RpcConnection {
     input: io::StdinLock<'static>,
-    is_counted: bool,
+    has_content_length: bool,
 }
 
 impl RpcConnection {
     fn read(&mut self) -> Result<Option<Value>, Box<dyn Error>> {
         let mut line = String::new();
-        if !self.is_counted {
-            let count = self.input.read_line(&mut line)?;
-            return Ok(if count == 0 { None } else { Some(serde_json::from_str(&line)?) });
+        if !self.has_content_length {
+            let byte_count = self.input.read_line(&mut line)?;
+            return Ok(if byte_count == 0 { None } else { Some(serde_json::from_str(&line)?) });
         }
         let mut length = 0;
         while self.input.read_line(&mut line)? > 0 {
@@ -118,7 +122,7 @@ impl RpcConnection {
 
     fn write(&self, message: &Value) -> io::Result<()> {
         let text = message.to_string();
-        let framed = if self.is_counted {
+        let framed = if self.has_content_length {
             format!("Content-Length: {}\r\n\r\n{text}", text.len())
         } else {
             format!("{text}\n")
@@ -128,8 +132,12 @@ impl RpcConnection {
         stdout.flush()
     }
 
-    fn junk(&self) -> io::Result<()> {
-        let junk = if self.is_counted { "Content-Length: 4\r\n\r\njunk" } else { "Listening...\n" };
+    fn write_junk(&self) -> io::Result<()> {
+        let junk = if self.has_content_length {
+            "Content-Length: 4\r\n\r\njunk"
+        } else {
+            "Listening...\n"
+        };
         io::stdout().lock().write_all(junk.as_bytes())
     }
 

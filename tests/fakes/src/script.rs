@@ -37,7 +37,7 @@ impl Instruction {
 /// Returns the instructions of a prompt. A prompt without any is echoed.
 pub(crate) fn instructions(prompt: &str) -> Vec<Instruction> {
     let inside = prompt.split("[[").skip(1).filter_map(|rest| rest.split_once("]]"));
-    let found: Vec<_> = inside.map(|(inside, _)| instruction(inside)).collect();
+    let found: Vec<_> = inside.map(|(inside, _)| parse_instruction(inside)).collect();
     if found.is_empty() {
         let words = vec![format!("ECHO: {prompt}")];
         return vec![Instruction { name: "say".to_owned(), words, ..Instruction::default() }];
@@ -45,34 +45,35 @@ pub(crate) fn instructions(prompt: &str) -> Vec<Instruction> {
     found
 }
 
-fn instruction(inside: &str) -> Instruction {
-    let mut found = Instruction::default();
-    let mut tokens = tokens(inside).into_iter();
-    found.name = tokens.next().unwrap_or_default().0;
-    for (token, equals) in tokens {
-        match equals.and_then(|at| token.split_at_checked(at)) {
+fn parse_instruction(inside: &str) -> Instruction {
+    let mut instruction = Instruction::default();
+    let mut tokens = tokenize(inside).into_iter();
+    instruction.name = tokens.next().unwrap_or_default().0;
+    for (token, equals_index) in tokens {
+        match equals_index.and_then(|index| token.split_at_checked(index)) {
             Some((name, value)) => {
-                found.settings.insert(name.to_owned(), value.to_owned());
+                instruction.settings.insert(name.to_owned(), value.to_owned());
             }
-            None => found.words.push(token),
+            None => instruction.words.push(token),
         }
     }
-    found
+    instruction
 }
 
 /// Returns the tokens, without quotes, and the place of the `=` that was removed from an unquoted name.
-fn tokens(inside: &str) -> Vec<(String, Option<usize>)> {
+fn tokenize(inside: &str) -> Vec<(String, Option<usize>)> {
     let mut tokens = Vec::new();
-    let (mut token, mut equals, mut is_quoted, mut is_token) = (String::new(), None, false, false);
+    let (mut token, mut equals_index, mut is_quoted, mut is_token) =
+        (String::new(), None, false, false);
     for char in inside.chars() {
         match char {
             '"' => (is_quoted, is_token) = (!is_quoted, true),
-            '=' if !is_quoted && equals.is_none() && !token.is_empty() => {
-                equals = Some(token.len());
+            '=' if !is_quoted && equals_index.is_none() && !token.is_empty() => {
+                equals_index = Some(token.len());
             }
             char if char.is_whitespace() && !is_quoted => {
                 if std::mem::take(&mut is_token) {
-                    tokens.push((std::mem::take(&mut token), equals.take()));
+                    tokens.push((std::mem::take(&mut token), equals_index.take()));
                 }
             }
             char => {
@@ -82,7 +83,7 @@ fn tokens(inside: &str) -> Vec<(String, Option<usize>)> {
         }
     }
     if is_token {
-        tokens.push((token, equals));
+        tokens.push((token, equals_index));
     }
     tokens
 }

@@ -18,27 +18,27 @@ type Behaviour = (&'static str, fn() -> RoleResult);
 
 /// Behaviours by prefix; a longer prefix precedes a shorter one that it starts with.
 const BEHAVIOURS: &[Behaviour] = &[
-    ("tck-complete-task", || end("Hello from TCK")),
+    ("tck-complete-task", || complete("Hello from TCK")),
     ("tck-artifact-text", || write_artifact(&json!({"text": "Generated text content"}))),
-    ("tck-artifact-file-url", || write_artifact(&url())),
-    ("tck-artifact-file", || write_artifact(&file())),
+    ("tck-artifact-file-url", || write_artifact(&url_part())),
+    ("tck-artifact-file", || write_artifact(&file_part())),
     ("tck-artifact-data", || write_artifact(&json!({"data": {"key": "value", "count": 42}}))),
     ("tck-message-response", || {
         write_event("message", &json!({"text": "Direct message response"}))
     }),
-    ("tck-input-required", || ask("Input is required")),
+    ("tck-input-required", || request_input("Input is required")),
     ("tck-auth-required", || {
         write_event("auth_required", &json!({"text": "Authentication is required"}))
     }),
     ("tck-reject-task", || write_event("rejected", &json!({"message": "Task rejected"}))),
     ("tck-stream-001", || stream_artifact(&json!({"text": "Stream hello from TCK"}))),
-    ("tck-stream-002", || end("Completed")),
+    ("tck-stream-002", || complete("Completed")),
     ("tck-stream-003", || stream_artifact(&json!({"text": "Stream task lifecycle"}))),
     ("tck-stream-ordering-001", || stream_artifact(&json!({"text": "Ordered output"}))),
     ("tck-stream-artifact-text", || stream_artifact(&json!({"text": "Streamed text content"}))),
-    ("tck-stream-artifact-file", || stream_artifact(&file())),
-    ("tck-stream-artifact-chunked", chunks),
-    ("tck-stream-chunked", chunks),
+    ("tck-stream-artifact-file", || stream_artifact(&file_part())),
+    ("tck-stream-artifact-chunked", stream_chunks),
+    ("tck-stream-chunked", stream_chunks),
     ("tck-stream-basic", || stream_artifact(&json!({"text": "Streamed text content"}))),
     ("test-resubscribe-message-id", || work(8)),
     ("tck-long-running", || work(10)),
@@ -57,10 +57,10 @@ pub(super) fn play(args: &[String]) -> RoleResult {
         "0.3" => ask_every_turn(),
         "1.0" => {
             let wants = |prefix: &str| id.starts_with(prefix) || text.starts_with(prefix);
-            let act = BEHAVIOURS.iter().find(|(prefix, _)| wants(prefix));
-            act.map_or_else(
+            let behaviour = BEHAVIOURS.iter().find(|(prefix, _)| wants(prefix));
+            behaviour.map_or_else(
                 || write_event("text", &json!({"text": "Hello from TCK\n"})),
-                |(_, act)| act(),
+                |(_, behaviour)| behaviour(),
             )
         }
         other => Err(format!("no kit `{other}`; say `0.3` or `1.0`").into()),
@@ -76,11 +76,11 @@ fn write_event(kind: &str, fields: &Value) -> RoleResult {
     print(&format!("{event}\n"))
 }
 
-fn end(text: &str) -> RoleResult {
+fn complete(text: &str) -> RoleResult {
     write_event("status", &json!({"state": "completed", "text": text}))
 }
 
-fn ask(text: &str) -> RoleResult {
+fn request_input(text: &str) -> RoleResult {
     write_event("input_required", &json!({"text": text}))
 }
 
@@ -93,7 +93,7 @@ fn stream_artifact(part: &Value) -> RoleResult {
     write_artifact(part)
 }
 
-fn chunks() -> RoleResult {
+fn stream_chunks() -> RoleResult {
     write_event("status", &json!({"text": "working"}))?;
     write_event(
         "artifact",
@@ -102,33 +102,33 @@ fn chunks() -> RoleResult {
     write_event("artifact", &json!({"id": "chunked-artifact", "text": "chunk-2", "append": true}))
 }
 
-fn file() -> Value {
+fn file_part() -> Value {
     json!({"file": {"name": "output.txt", "media_type": "text/plain", "text": "tck"}})
 }
 
-fn url() -> Value {
+fn url_part() -> Value {
     let url = "https://example.com/output.txt";
     json!({"url": url, "name": "output.txt", "media_type": "text/plain"})
 }
 
 /// Works for this many half seconds, with a status event in each.
-fn work(halves: u32) -> RoleResult {
-    for half in 1..=halves {
-        write_event("status", &json!({"text": format!("step {half} of {halves}")}))?;
+fn work(half_seconds: u32) -> RoleResult {
+    for half in 1..=half_seconds {
+        write_event("status", &json!({"text": format!("step {half} of {half_seconds}")}))?;
         pause(Duration::from_millis(500));
     }
-    end("Done")
+    complete("Done")
 }
 
 /// Requests input at every turn, as the agents of the official kits do.
 fn ask_every_turn() -> RoleResult {
     write_event("status", &json!({"text": "working"}))?;
     pause(Duration::from_millis(500));
-    ask("What else?")
+    request_input("What else?")
 }
 
 /// Requests input at the first turn, then completes.
 fn ask_first_turn() -> RoleResult {
     let is_first = env::var("ALGONIUS_TURN").is_ok_and(|turn| turn == "1");
-    if is_first { ask("What else?") } else { end("Done") }
+    if is_first { request_input("What else?") } else { complete("Done") }
 }

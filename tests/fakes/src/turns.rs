@@ -37,46 +37,47 @@ impl MessageHistory {
 /// allocates memory.
 pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let is_json = args.iter().any(|word| word == "--json");
-    let (mut memory, mut held) = (MessageHistory::default(), Vec::new());
+    let (mut history, mut allocations) = (MessageHistory::default(), Vec::new());
     let mut lines = io::stdin().lock().lines();
     while let Some(line) = lines.next() {
         let line = line?;
-        let text = if is_json { content(&line)? } else { line };
-        let mut late = String::new();
+        let text = if is_json { message_text(&line)? } else { line };
+        let mut late_output = String::new();
         let answer = match text.split_once(' ') {
             Some(("late", words)) => {
-                late = format!("{words}\n");
+                late_output = format!("{words}\n");
                 "in time".to_owned()
             }
             Some(("hog", bytes)) => {
-                held.push(vec![1_u8; bytes.parse()?]);
-                format!("{} held", held.len())
+                allocations.push(vec![1_u8; bytes.parse()?]);
+                format!("{} held", allocations.len())
             }
             _ if text == "hang" => {
                 io::stdout().lock().write_all(b"hanging\n")?;
-                let stop = |line: &io::Result<String>| line.as_ref().is_ok_and(|it| it == "STOP");
-                lines.by_ref().find(stop).ok_or("the input ended")??;
+                let is_stop =
+                    |line: &io::Result<String>| line.as_ref().is_ok_and(|it| it == "STOP");
+                lines.by_ref().find(is_stop).ok_or("the input ended")??;
                 "stopped".to_owned()
             }
-            _ => match memory.handle(&text) {
+            _ => match history.handle(&text) {
                 Reaction::Answer(answer) => answer,
                 Reaction::End(code) => return Ok(code),
             },
         };
-        write(&answer, is_json)?;
-        io::stdout().lock().write_all(late.as_bytes())?;
+        write_answer(&answer, is_json)?;
+        io::stdout().lock().write_all(late_output.as_bytes())?;
     }
     Ok(0)
 }
 
 /// Returns the text of a user in a line of JSON.
-fn content(line: &str) -> Result<String, Box<dyn Error>> {
+fn message_text(line: &str) -> Result<String, Box<dyn Error>> {
     let message: Value = serde_json::from_str(line)?;
     let content = message.pointer("/message/content").and_then(Value::as_str);
     Ok(content.ok_or("no content")?.to_owned())
 }
 
-fn write(answer: &str, is_json: bool) -> io::Result<()> {
+fn write_answer(answer: &str, is_json: bool) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     if is_json {
         let (text, usage) = (json!({"type": "text", "text": answer}), json!({"input_tokens": 2}));

@@ -10,7 +10,7 @@ use super::super::plan::CallKind;
 use super::{as_int, perform};
 
 /// The variables that the warden needs to have this library too; its environment is empty else.
-const PASSED_VARIABLES: [&[u8]; 2] = [b"LD_PRELOAD=", b"ALGONIUS_FAULT_"];
+const PASSED_VARIABLE_PREFIXES: [&[u8]; 2] = [b"LD_PRELOAD=", b"ALGONIUS_FAULT_"];
 
 type ChildEntry = extern "C" fn(*mut c_void) -> c_int;
 type CloneFn = unsafe extern "C" fn(
@@ -99,13 +99,13 @@ unsafe fn with_preload(
 ) -> Option<Vec<*const c_char>> {
     // SAFETY: lists of strings of C that end in a null, by the caller's promise and by the system's.
     unsafe {
-        let first_argument = list(args).into_iter().nth(1)?;
+        let first_argument = null_terminated_list(args).into_iter().nth(1)?;
         let is_passed = |entry: &*const c_char| {
             let entry = CStr::from_ptr(*entry).to_bytes();
-            PASSED_VARIABLES.iter().any(|start| entry.starts_with(start))
+            PASSED_VARIABLE_PREFIXES.iter().any(|start| entry.starts_with(start))
         };
-        let fault_variables = list(environ.cast()).into_iter().filter(is_passed);
-        let all = list(env).into_iter().chain(fault_variables).chain([ptr::null()]);
+        let fault_variables = null_terminated_list(environ.cast()).into_iter().filter(is_passed);
+        let all = null_terminated_list(env).into_iter().chain(fault_variables).chain([ptr::null()]);
         (CStr::from_ptr(first_argument) == c"warden").then(|| all.collect())
     }
 }
@@ -114,16 +114,16 @@ unsafe extern "C" {
     static environ: *const *const c_char;
 }
 
-unsafe fn list(mut at: *const *const c_char) -> Vec<*const c_char> {
-    let mut all = Vec::new();
+unsafe fn null_terminated_list(mut entry: *const *const c_char) -> Vec<*const c_char> {
+    let mut entries = Vec::new();
     // SAFETY: the list ends in a null, by the caller's promise.
     unsafe {
-        while !at.is_null() && !(*at).is_null() {
-            all.push(*at);
-            at = at.add(1);
+        while !entry.is_null() && !(*entry).is_null() {
+            entries.push(*entry);
+            entry = entry.add(1);
         }
     }
-    all
+    entries
 }
 
 #[unsafe(no_mangle)]

@@ -6,7 +6,7 @@ use super::super::plan::CallKind;
 use super::{CallExtent, as_int, perform};
 
 /// What bytes to this descriptor are; `None` for what wakes threads, and for what goes to callers.
-fn kind_of(fd: c_int) -> Option<CallKind> {
+fn call_kind(fd: c_int) -> Option<CallKind> {
     // SAFETY: all zero is a place for the answer, which is as long as the system expects.
     let mode = unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
@@ -23,7 +23,7 @@ fn kind_of(fd: c_int) -> Option<CallKind> {
 }
 
 fn write_bytes(fd: c_int, name: &str, real: impl FnOnce(CallExtent) -> c_long) -> ssize_t {
-    let result = match kind_of(fd) {
+    let result = match call_kind(fd) {
         Some(kind) => perform(kind, name, Some(fd), real),
         None => real(CallExtent::Whole),
     };
@@ -56,12 +56,12 @@ unsafe extern "C" fn pwrite64(
     fd: c_int,
     bytes: *const c_void,
     count: size_t,
-    at: off_t,
+    offset: off_t,
 ) -> ssize_t {
     let call = libc::SYS_pwrite64;
     // SAFETY: the caller's promise, of no more bytes.
     write_bytes(fd, "pwrite64", |extent| unsafe {
-        libc::syscall(call, fd, bytes, partial_count(extent, count), at)
+        libc::syscall(call, fd, bytes, partial_count(extent, count), offset)
     })
 }
 

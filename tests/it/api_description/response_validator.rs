@@ -30,13 +30,14 @@ impl ResponseValidator {
 
     /// Every operation: its method, its path, and what it is.
     pub(super) fn operations(&self) -> Vec<(String, String, Value)> {
-        let all = self.document["paths"].as_object().unwrap().iter();
-        all.flat_map(|(path, methods)| {
-            methods.as_object().unwrap().iter().map(move |(method, operation)| {
-                (method.to_uppercase(), path.clone(), operation.clone())
+        let paths = self.document["paths"].as_object().unwrap().iter();
+        paths
+            .flat_map(|(path, methods)| {
+                methods.as_object().unwrap().iter().map(move |(method, operation)| {
+                    (method.to_uppercase(), path.clone(), operation.clone())
+                })
             })
-        })
-        .collect()
+            .collect()
     }
 
     /// Holds an answer to be as it is described.
@@ -55,8 +56,8 @@ impl ResponseValidator {
             return vec![format!("{} is not described", answer.status)];
         }
         let names = documented["headers"].as_object().unwrap().keys();
-        let missing = names.filter(|name| answer.header(&name.to_lowercase()).is_none());
-        let mut faults: Vec<_> = missing.map(|name| format!("no header {name}")).collect();
+        let missing_headers = names.filter(|name| answer.header(&name.to_lowercase()).is_none());
+        let mut faults: Vec<_> = missing_headers.map(|name| format!("no header {name}")).collect();
         let media = answer.header("content-type");
         match (media, documented["content"].as_object()) {
             (None, None) if answer.body.is_empty() => {}
@@ -69,15 +70,15 @@ impl ResponseValidator {
     }
 
     fn body_faults(&self, content: &Value, body: &str) -> Vec<String> {
-        let kinds = &content["x-documents"];
-        if kinds.is_null() {
+        let schemas_by_kind = &content["x-documents"];
+        if schemas_by_kind.is_null() {
             let text = || Value::String(body.to_owned());
             let document = serde_json::from_str(body).unwrap_or_else(|_| text());
             return self.document_faults(&content["schema"], &document);
         }
-        documents(body)
+        parse_documents(body)
             .into_iter()
-            .flat_map(|(kind, document)| match &kinds[&kind] {
+            .flat_map(|(kind, document)| match &schemas_by_kind[&kind] {
                 Value::Null => vec![format!("no `{kind}` is described")],
                 schema => self.document_faults(schema, &document),
             })
@@ -93,10 +94,10 @@ impl ResponseValidator {
 
     /// A schema that lets nothing in that it does not name, anywhere within.
     fn validator(&self, schema: &Value) -> Validator {
-        let open = self.document["components"]["schemas"].clone();
+        let open_schemas = self.document["components"]["schemas"].clone();
         let mut root = close_schema(schema.clone());
-        root["components"] = json!({"schemas": close_schemas(&open)});
-        root["open"] = open;
+        root["components"] = json!({"schemas": close_schemas(&open_schemas)});
+        root["open"] = open_schemas;
         let options = jsonschema::options().with_draft(Draft::Draft202012);
         options.should_validate_formats(true).build(&root).unwrap()
     }
@@ -107,7 +108,7 @@ impl ResponseValidator {
     }
 
     /// The operations of which no good answer was seen.
-    pub(super) fn unseen(&self) -> Vec<String> {
+    pub(super) fn operations_without_success(&self) -> Vec<String> {
         let lines =
             self.operations().into_iter().map(|(method, path, _)| format!("{method} {path}"));
         let has_succeeded = |line: &String| {
@@ -118,17 +119,18 @@ impl ResponseValidator {
 }
 
 /// The documents of a stream of events or of lines, by their kinds.
-fn documents(body: &str) -> Vec<(String, Value)> {
+fn parse_documents(body: &str) -> Vec<(String, Value)> {
     let mut kind = "line".to_owned();
-    let mut all = Vec::new();
+    let mut documents = Vec::new();
     for line in body.lines() {
         if let Some(name) = line.strip_prefix("event: ") {
             name.clone_into(&mut kind);
         } else if let Some(data) = line.strip_prefix("data: ").or(Some(line)) {
-            all.extend(serde_json::from_str(data).ok().map(|document| (kind.clone(), document)));
+            documents
+                .extend(serde_json::from_str(data).ok().map(|document| (kind.clone(), document)));
         }
     }
-    all
+    documents
 }
 
 fn close_schemas(schemas: &Value) -> Value {

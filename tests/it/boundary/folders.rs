@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use super::write_private;
-use crate::harness::client::{completed, outcome, state};
+use crate::harness::client::{completed_with, outcome, state};
 use crate::harness::{Setup, poll_until};
 use crate::read_only::skips;
 
@@ -30,7 +30,7 @@ fn with_open_folder(setup: Setup) -> Setup {
     setup
 }
 
-fn owner(path: &Path) -> u32 {
+fn owner_uid(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().uid()
 }
 
@@ -87,7 +87,7 @@ async fn root_delivers_no_file_that_the_agent_cannot_read() {
 }
 
 /// Replaces the input of every execution of its user, as soon as it appears, by a link to a file of root.
-const RACER: &str = r#"
+const RACER_SCRIPT: &str = r#"
 my ($base, $target) = @ARGV;
 my ($end, %seen) = (time + 40);
 while (time < $end) {
@@ -125,14 +125,14 @@ async fn root_changes_the_owner_of_its_own_files_only() {
          [agents.racer]\ncommand = 'perl'\nargs = ['HERE/racer', 'HERE/run/algonius', 'HERE/closed/output.txt']\n\
          access = 'read-write'\nuser = '{ACCOUNT}'\nworking_dir = '/'\n"
     );
-    let setup = with_open_folder(Setup::new(&text).executable("racer", RACER));
+    let setup = with_open_folder(Setup::new(&text).executable("racer", RACER_SCRIPT));
     // The racer has to see whether it has won.
     fs::set_permissions(setup.test_folder().join("closed"), fs::Permissions::from_mode(0o755))
         .unwrap();
     let service = setup.start().await;
     let target = service.setup.test_folder().join("closed/output.txt");
     assert_eq!(state(&service.send("reader", "x").await), "completed");
-    let racer = service.begin("racer", "x").await;
+    let racer = service.start_task("racer", "x").await;
     poll_until("the racer", async || {
         (service.execution(&racer).await["state"] == "running").then_some(())
     })
@@ -140,10 +140,10 @@ async fn root_changes_the_owner_of_its_own_files_only() {
     let long_input = "A b\n".repeat(220_000);
     for _ in 0..16 {
         _ = service.send("reader", &long_input).await;
-        assert_eq!(owner(&target), 0, "a file of root belongs to the user of an agent");
+        assert_eq!(owner_uid(&target), 0, "a file of root belongs to the user of an agent");
     }
     service.cancel("racer", &racer).await;
-    assert_eq!(owner(&target), 0);
+    assert_eq!(owner_uid(&target), 0);
 }
 
 /// The service creates a missing file of a home again, for the user of the home.
@@ -158,16 +158,25 @@ async fn files_of_a_home_belong_to_the_user_of_the_agent() {
     );
     let mut service = with_open_folder(Setup::new(&text)).start().await;
     let home = service.setup.test_folder().join("state/algonius/homes/one");
-    let read = "cat $HOME/a/b.json";
-    assert_eq!(outcome(&service.send("one", read).await), completed("text of the file"));
+    let read_script = "cat $HOME/a/b.json";
+    assert_eq!(
+        outcome(&service.send("one", read_script).await),
+        completed_with("text of the file")
+    );
     // A link to a folder of root, in the place of a folder of the home.
-    let replace =
+    let replacing_script =
         format!("rm -rf $HOME/a; ln -s {}/closed $HOME/a", service.setup.test_folder().display());
-    service.send("one", &replace).await;
+    service.send("one", &replacing_script).await;
     service.kill9().await;
     fs::remove_file(home.join("a")).unwrap();
     service.restart().await;
-    assert_eq!(outcome(&service.send("one", read).await), completed("text of the file"));
-    assert_eq!((owner(&home.join("a")), owner(&home.join("a/b.json"))), (ACCOUNT_ID, ACCOUNT_ID));
+    assert_eq!(
+        outcome(&service.send("one", read_script).await),
+        completed_with("text of the file")
+    );
+    assert_eq!(
+        (owner_uid(&home.join("a")), owner_uid(&home.join("a/b.json"))),
+        (ACCOUNT_ID, ACCOUNT_ID)
+    );
     assert!(!service.setup.test_folder().join("closed/b.json").exists());
 }

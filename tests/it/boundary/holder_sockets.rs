@@ -3,11 +3,11 @@
 
 use std::fs;
 
-use crate::harness::client::{completed, outcome};
+use crate::harness::client::{completed_with, outcome};
 use crate::harness::{Setup, poll_until};
 
 /// Repeatedly tries to send a request to every process holder, and records which ones answered.
-const SPEAKER: &str = r#"#!/usr/bin/perl
+const SPEAKER_SCRIPT: &str = r#"#!/usr/bin/perl
 use Socket;
 my $here = $ENV{PLACE};
 open(my $log, '>>', "$here/log"); select($log); $| = 1;
@@ -52,7 +52,7 @@ print "over\n";
 "#;
 
 /// An agent that nothing confines, so that it reaches the folder of the sockets.
-fn agent(id: &str) -> String {
+fn unconfined_agent(id: &str) -> String {
     format!(
         "[agents.{id}]\ncommand = 'HERE/{id}'\nenv.PLACE = 'HERE'\nsandbox.enforce = false\n\
          env.NAME = '{id}'\n"
@@ -62,16 +62,16 @@ fn agent(id: &str) -> String {
 /// The program runs under the first process holder, and also tries the holder of the second service process.
 #[tokio::test]
 async fn an_agent_cannot_take_over_a_process_holder() {
-    let agents = format!("{}{}", agent("speaker"), agent("other"));
+    let agents = format!("{}{}", unconfined_agent("speaker"), unconfined_agent("other"));
     let other_script = "#!/bin/sh\necho start >> \"$PLACE/log\"\nuntil [ -e \"$PLACE/go\" ]; do sleep 0.05; done\n";
     let setup =
-        Setup::new(&agents).executable("speaker", SPEAKER).executable("other", other_script);
+        Setup::new(&agents).executable("speaker", SPEAKER_SCRIPT).executable("other", other_script);
     let mut service = setup.start().await;
-    let id = service.begin("speaker", "x").await;
+    let id = service.start_task("speaker", "x").await;
     service.setup.wait_for_text("log", "start\n").await;
     service.kill9().await;
     service.restart().await;
-    service.begin("other", "x").await;
+    service.start_task("other", "x").await;
     service.setup.wait_for_text("log", "start\nstart\n").await;
     service.kill9().await;
     // No process serves the two holders now, so the agent can use their sockets alone.
@@ -80,24 +80,25 @@ async fn an_agent_cannot_take_over_a_process_holder() {
     let names: Vec<_> = names.filter(|name| name.ends_with(".sock")).collect();
     assert_eq!(names.len(), 2, "{names:?}");
     let rounds = service.setup.read("rounds").len();
-    let tried = async || (service.setup.read("rounds").len() > rounds + 5).then_some(());
-    poll_until("some rounds", tried).await;
+    let have_rounds_passed =
+        async || (service.setup.read("rounds").len() > rounds + 5).then_some(());
+    poll_until("some rounds", have_rounds_passed).await;
     service.restart().await;
-    service.setup.open("go");
-    assert_eq!(outcome(&service.wait_for_end("speaker", &id).await), completed("over\n"));
+    service.setup.open_gate("go");
+    assert_eq!(outcome(&service.wait_for_end("speaker", &id).await), completed_with("over\n"));
     assert_eq!(service.setup.read("log"), "start\nstart\n");
 }
 
 #[tokio::test]
 async fn the_service_does_not_trust_a_socket_of_an_agent() {
-    let setup = Setup::new(&agent("pretender")).executable("pretender", PRETENDER);
+    let setup = Setup::new(&unconfined_agent("pretender")).executable("pretender", PRETENDER);
     let mut service = setup.start().await;
-    let id = service.begin("pretender", "x").await;
+    let id = service.start_task("pretender", "x").await;
     service.setup.wait_for_text("log", "start\n").await;
     service.kill9().await;
     service.restart().await;
-    service.setup.open("go");
-    assert_eq!(outcome(&service.wait_for_end("pretender", &id).await), completed("over\n"));
+    service.setup.open_gate("go");
+    assert_eq!(outcome(&service.wait_for_end("pretender", &id).await), completed_with("over\n"));
     assert_eq!(service.setup.read("log"), "start\n", "the service spoke to an agent");
     let stderr = service.stderr_text();
     assert!(stderr.contains("refused a socket that belongs to an agent"), "{stderr}");

@@ -5,7 +5,7 @@ use std::os::unix::fs::{chown, symlink};
 use std::path::PathBuf;
 
 use super::write_private;
-use crate::harness::client::{completed, failed, outcome};
+use crate::harness::client::{completed_with, failed_with, outcome};
 use crate::harness::{Service, Setup};
 use crate::read_only::skips;
 
@@ -32,7 +32,7 @@ sandbox.writable = []
 sandbox.required = true
 ";
 
-const WRAPPED: &str = "
+const BUBBLEWRAP_AGENT: &str = "
 [agents.bw]
 command = 'sh'
 args = ['-s']
@@ -62,12 +62,12 @@ fn setup(agents: &str) -> Setup {
     for name in ["ws", "ws/cache", "ws/sub"] {
         fs::create_dir(setup.test_folder().join(name)).unwrap();
     }
-    write_private(setup.write(), &fs::read_to_string(setup.write()).unwrap());
+    write_private(setup.write_config(), &fs::read_to_string(setup.write_config()).unwrap());
     setup
 }
 
-fn as_nobody(setup: Setup) -> Setup {
-    let setup = setup.of_nobody();
+fn with_unprivileged_user(setup: Setup) -> Setup {
+    let setup = setup.with_unprivileged_user();
     for name in ["ws", "ws/cache", "ws/sub"] {
         chown(setup.test_folder().join(name), Some(NOBODY), Some(NOBODY)).unwrap();
     }
@@ -87,12 +87,12 @@ fn service_folder(service: &Service) -> PathBuf {
 }
 
 /// Has `rw` replace both folders by links to a path.
-async fn replace(service: &Service, target: &str) {
+async fn replace_by_links(service: &Service, target: &str) {
     let ws = service.setup.test_folder().join("ws").display().to_string();
     let script = format!(
         "cd {ws} && rm -rf cache sub && ln -s {target} cache && ln -s {target} sub && echo replaced"
     );
-    assert_eq!(outcome(&service.send("rw", &script).await), completed("replaced\n"));
+    assert_eq!(outcome(&service.send("rw", &script).await), completed_with("replaced\n"));
     // A changed folder beside the service's files has rulesets built again.
     let marker = service_folder(service).join("changed");
     fs::write(&marker, "").unwrap();
@@ -101,17 +101,17 @@ async fn replace(service: &Service, target: &str) {
 
 /// Sends an agent a script that reads and changes the service's files, in its place and through `ws`.
 async fn attack(service: &Service, agent: &str) {
-    let (folder, ws) = (service_folder(service), service.setup.test_folder().join("ws"));
-    let (folder, ws) = (folder.display(), ws.display());
+    let (folder_path, ws) = (service_folder(service), service.setup.test_folder().join("ws"));
+    let (folder_path, ws) = (folder_path.display(), ws.display());
     let script = format!(
-        "pwd; head -c 8 {folder}/state/algonius/token; ls {folder}/run/algonius\n\
-         echo '# changed' >> {folder}/supervisor.toml; echo x >> {ws}/cache/changed\n\
-         head -c 15 {ws}/cache; ls {ws}/cache . ; echo x > {folder}/state/algonius/changed; echo over"
+        "pwd; head -c 8 {folder_path}/state/algonius/token; ls {folder_path}/run/algonius\n\
+         echo '# changed' >> {folder_path}/supervisor.toml; echo x >> {ws}/cache/changed\n\
+         head -c 15 {ws}/cache; ls {ws}/cache . ; echo x > {folder_path}/state/algonius/changed; echo over"
     );
     let task = service.send(agent, &script).await;
-    assert_eq!(outcome(&task), failed("agent-not-started"), "{agent}: {task}");
+    assert_eq!(outcome(&task), failed_with("agent-not-started"), "{agent}: {task}");
     let status = task["status"].to_string();
-    assert!(!status.contains(&folder.to_string()), "{agent}: {status}");
+    assert!(!status.contains(&folder_path.to_string()), "{agent}: {status}");
     assert!(
         status.contains("was replaced") || status.contains("belongs to the service"),
         "{status}"
@@ -126,21 +126,29 @@ async fn attack(service: &Service, agent: &str) {
 async fn expect_no_access(setup: Setup, agents: &[&str]) {
     let service = setup.start().await;
     for agent in agents {
-        assert_eq!(outcome(&service.send(agent, "echo ok").await), completed("ok\n"), "{agent}");
+        assert_eq!(
+            outcome(&service.send(agent, "echo ok").await),
+            completed_with("ok\n"),
+            "{agent}"
+        );
     }
     // Above the service's files, equal to one, and below one.
     for name in
         ["", "state/algonius", "state/algonius/ledger.db", "run/algonius", "supervisor.toml"]
     {
         let target = service_folder(&service).join(name).display().to_string();
-        replace(&service, &target).await;
+        replace_by_links(&service, &target).await;
         for agent in agents {
             let is_file = name.ends_with(".db") || name.ends_with(".toml");
             // A file is no working folder; the system refuses the start of the program there.
             let works_there = ["sub", "bs", "br"].contains(agent);
             if is_file && works_there {
                 let task = service.send(agent, "echo over").await;
-                assert_eq!(outcome(&task), failed("agent-not-started"), "{agent} {name}: {task}");
+                assert_eq!(
+                    outcome(&task),
+                    failed_with("agent-not-started"),
+                    "{agent} {name}: {task}"
+                );
             } else {
                 attack(&service, agent).await;
             }
@@ -155,7 +163,7 @@ async fn under_landlock_a_link_opens_no_service_files() {
     }
     expect_no_access(setup(AGENTS).without_bubblewrap(), &["ro", "sub"]).await;
     if !skips("root") {
-        let setup = as_nobody(setup(AGENTS)).without_bubblewrap();
+        let setup = with_unprivileged_user(setup(AGENTS)).without_bubblewrap();
         expect_no_access(setup, &["ro", "sub"]).await;
     }
 }
@@ -165,10 +173,10 @@ async fn under_bubblewrap_a_link_opens_no_service_files() {
     if skips("bubblewrap") || skips("Landlock 6") {
         return;
     }
-    let agents = format!("{AGENTS}{WRAPPED}");
+    let agents = format!("{AGENTS}{BUBBLEWRAP_AGENT}");
     expect_no_access(setup(&agents), &["bw", "bs", "br"]).await;
     if !skips("root") {
-        expect_no_access(as_nobody(setup(&agents)), &["bw", "bs", "br"]).await;
+        expect_no_access(with_unprivileged_user(setup(&agents)), &["bw", "bs", "br"]).await;
     }
 }
 
@@ -178,12 +186,12 @@ async fn a_replaced_writable_root_is_not_followed() {
     if skips("Landlock 6") || skips("bubblewrap") {
         return;
     }
-    let service = setup(&format!("{AGENTS}{WRAPPED}")).start().await;
-    let other = service.setup.test_folder().join("home").display().to_string();
-    replace(&service, &other).await;
+    let service = setup(&format!("{AGENTS}{BUBBLEWRAP_AGENT}")).start().await;
+    let other_folder = service.setup.test_folder().join("home").display().to_string();
+    replace_by_links(&service, &other_folder).await;
     for agent in ["ro", "bw"] {
-        let task = service.send(agent, &format!("echo x > {other}/changed")).await;
-        assert_eq!(outcome(&task), failed("agent-not-started"), "{agent}: {task}");
+        let task = service.send(agent, &format!("echo x > {other_folder}/changed")).await;
+        assert_eq!(outcome(&task), failed_with("agent-not-started"), "{agent}: {task}");
         assert!(task.to_string().contains("was replaced"), "{agent}: {task}");
     }
 }
@@ -194,7 +202,7 @@ async fn a_link_from_before_the_start_opens_no_file() {
     if skips("Landlock 6") || skips("bubblewrap") {
         return;
     }
-    let setup = setup(&format!("{AGENTS}{WRAPPED}"));
+    let setup = setup(&format!("{AGENTS}{BUBBLEWRAP_AGENT}"));
     for name in ["ws/cache", "ws/sub"] {
         let path = setup.test_folder().join(name);
         fs::remove_dir(&path).unwrap();
@@ -220,7 +228,7 @@ async fn a_root_above_the_service_files_can_be_chosen() {
     for agent in ["wide", "works"] {
         let script = format!("head -c 8 {token} || echo kept");
         let task = service.send(agent, &script).await;
-        assert_eq!(outcome(&task), completed("kept\n"), "{agent}: {task}");
-        assert_eq!(service.agent(agent).await["boundary"]["level"], "mount-namespace");
+        assert_eq!(outcome(&task), completed_with("kept\n"), "{agent}: {task}");
+        assert_eq!(service.agent_status(agent).await["boundary"]["level"], "mount-namespace");
     }
 }

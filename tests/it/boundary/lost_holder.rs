@@ -2,13 +2,13 @@
 
 use std::fs;
 
-use crate::harness::client::{completed, outcome};
-use crate::harness::processes::{is_alive, kill9, labels};
-use crate::harness::{Service, Setup, fake, poll_until};
+use crate::harness::client::{completed_with, outcome};
+use crate::harness::processes::{is_alive, kill9, process_labels};
+use crate::harness::{Service, Setup, fake_agent, poll_until};
 use crate::read_only::skips;
 
 /// Starts a process without the label and without the environment of its agent, and waits.
-const PARENT: &str = r#"#!/usr/bin/perl
+const PARENT_SCRIPT: &str = r#"#!/usr/bin/perl
 my $here = $ENV{PLACE};
 my $prlimit = `uname -m` =~ /aarch64/ ? 261 : 302;
 my $child = fork() // die;
@@ -24,7 +24,7 @@ sleep 600;
 "#;
 
 /// Reports its number, and asks every process holder for what it holds, in the name of a service.
-const ESCAPED: &str = r#"
+const ESCAPED_SCRIPT: &str = r#"
 use Socket;
 my $here = shift;
 open(my $log, '>>', "$here/log"); $log->autoflush(1);
@@ -59,9 +59,11 @@ fn setup() -> Setup {
          [agents.victim]\ncommand = 'sh'\nsandbox.writable = ['HERE']\n\
          args = ['-c', 'read word; echo start >> HERE/victim; \
          until [ -e HERE/go ]; do sleep 0.05; done; echo \"$word\"']\n{}",
-        fake("one", "echo", "")
+        fake_agent("one", "echo", "")
     );
-    let setup = Setup::new(&agents).executable("parent", PARENT).executable("escaped", ESCAPED);
+    let setup = Setup::new(&agents)
+        .executable("parent", PARENT_SCRIPT)
+        .executable("escaped", ESCAPED_SCRIPT);
     for name in ["parent", "escaped"] {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(setup.test_folder().join(name), mode).unwrap();
@@ -70,30 +72,32 @@ fn setup() -> Setup {
 }
 
 /// The number of the process that carries nothing of its agent.
-async fn escaped_pid(service: &Service) -> i32 {
-    service.begin("parent", "x").await;
-    let read = async || service.setup.read("pid").parse().ok();
-    let pid = poll_until("the process", read).await;
-    let labelled =
-        labels().into_iter().any(|(labelled_pid, limit)| labelled_pid == pid && limit < 1 << 62);
+async fn start_escaped_process(service: &Service) -> i32 {
+    service.start_task("parent", "x").await;
+    let read_pid = async || service.setup.read("pid").parse().ok();
+    let pid = poll_until("the process", read_pid).await;
+    let labelled = process_labels()
+        .into_iter()
+        .any(|(labelled_pid, limit)| labelled_pid == pid && limit < 1 << 62);
     assert!(is_alive(pid) && !labelled, "it carries a label");
     pid
 }
 
 async fn expect_no_survivor(setup: Setup) {
     let service = setup.start().await;
-    let pid = escaped_pid(&service).await;
-    kill9(service.warden());
+    let pid = start_escaped_process(&service).await;
+    kill9(service.warden_pid());
     // A request may still reach the process holder that has just been killed.
-    let answered =
-        async || (outcome(&service.send("one", "again").await) == completed("again")).then_some(());
-    poll_until("an answer", answered).await;
-    assert!(!is_alive(pid), "it lives below {}", parent(pid));
+    let is_answered = async || {
+        (outcome(&service.send("one", "again").await) == completed_with("again")).then_some(())
+    };
+    poll_until("an answer", is_answered).await;
+    assert!(!is_alive(pid), "it lives below {}", parent_pid(pid));
     let stderr = service.stderr_text();
     assert!(stderr.contains("terminated processes of a lost process holder"), "{stderr}");
 }
 
-fn parent(pid: i32) -> i32 {
+fn parent_pid(pid: i32) -> i32 {
     let line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     line.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
 }
@@ -108,7 +112,7 @@ async fn processes_of_a_lost_process_holder_end() {
 #[tokio::test]
 async fn processes_of_a_lost_holder_end_for_a_plain_user() {
     if !skips("Landlock 6") && !skips("root") {
-        expect_no_survivor(setup().of_nobody()).await;
+        expect_no_survivor(setup().with_unprivileged_user()).await;
     }
 }
 
@@ -116,28 +120,30 @@ async fn processes_of_a_lost_holder_end_for_a_plain_user() {
 /// service is connected to the process holder of the victim.
 async fn expect_not_admitted(setup: Setup) {
     let mut service = setup.start().await;
-    let first = service.warden();
-    let pid = escaped_pid(&service).await;
+    let first_warden_pid = service.warden_pid();
+    let pid = start_escaped_process(&service).await;
     service.kill9().await;
     service.restart().await;
-    let victim = service.begin("victim", "input of another caller").await;
+    let victim = service.start_task("victim", "input of another caller").await;
     service.setup.wait_for_text("victim", "start\n").await;
-    kill9(first);
-    poll_until("another parent", async || (parent(pid) != first).then_some(())).await;
+    kill9(first_warden_pid);
+    poll_until("another parent", async || (parent_pid(pid) != first_warden_pid).then_some(()))
+        .await;
     service.kill9().await;
     let wait_for_rounds = async |count: usize| {
         let initial = service.setup.read("rounds").len();
-        let tried = async || (service.setup.read("rounds").len() > initial + count).then_some(());
-        poll_until("some rounds", tried).await;
+        let have_rounds_passed =
+            async || (service.setup.read("rounds").len() > initial + count).then_some(());
+        poll_until("some rounds", have_rounds_passed).await;
     };
     wait_for_rounds(5).await;
     assert!(is_alive(pid));
     assert_eq!(service.setup.read("log"), "", "a process holder answered");
     service.restart().await;
-    service.setup.open("go");
-    let ended = outcome(&service.wait_for_end("victim", &victim).await);
-    assert_eq!(ended, completed("input of another caller\n"));
-    service.setup.open("stop");
+    service.setup.open_gate("go");
+    let victim_outcome = outcome(&service.wait_for_end("victim", &victim).await);
+    assert_eq!(victim_outcome, completed_with("input of another caller\n"));
+    service.setup.open_gate("stop");
     assert_eq!(service.setup.read("log"), "", "a process holder answered");
 }
 
@@ -151,6 +157,6 @@ async fn only_a_service_with_the_key_is_admitted() {
 #[tokio::test]
 async fn only_a_service_with_the_key_of_a_user_is_admitted() {
     if !skips("Landlock 6") && !skips("root") {
-        expect_not_admitted(setup().of_nobody()).await;
+        expect_not_admitted(setup().with_unprivileged_user()).await;
     }
 }

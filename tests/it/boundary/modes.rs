@@ -4,12 +4,12 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
-use crate::harness::client::{completed, outcome};
-use crate::harness::{Service, Setup, fake, poll_until};
+use crate::harness::client::{completed_with, outcome};
+use crate::harness::{Service, Setup, fake_agent, poll_until};
 use crate::read_only::skips;
 
 /// Changes modes, one `MODE NAME` for each line of its input, and prints how many.
-const CHANGER: &str = r#"#!/usr/bin/perl
+const MODE_CHANGER_SCRIPT: &str = r#"#!/usr/bin/perl
 my $changed = 0;
 while (<STDIN>) {
     my ($mode, $name) = /^(\d+) (.+)$/ or next;
@@ -24,60 +24,65 @@ fn setup() -> Setup {
     let agents = format!(
         "[agents.changer]\ncommand = 'HERE/changer'\nenv.PLACE = 'HERE'\n\
          {}",
-        fake("one", "echo", "")
+        fake_agent("one", "echo", "")
     );
-    let setup = Setup::new(&agents).executable("changer", CHANGER).without_bubblewrap();
+    let setup = Setup::new(&agents).executable("changer", MODE_CHANGER_SCRIPT).without_bubblewrap();
     fs::set_permissions(setup.test_folder().join("changer"), fs::Permissions::from_mode(0o755))
         .unwrap();
     setup
 }
 
-fn mode(path: &std::path::Path) -> u32 {
+fn file_mode(path: &std::path::Path) -> u32 {
     fs::metadata(path).unwrap().mode() & 0o7777
 }
 
 /// Files that the service keeps in its folders.
-fn files(service: &Service) -> Vec<PathBuf> {
+fn service_files(service: &Service) -> Vec<PathBuf> {
     let test_folder = service.setup.test_folder();
     let entries = FOLDERS.iter().flat_map(|folder| fs::read_dir(test_folder.join(folder)).unwrap());
     let paths = entries.flatten().map(|entry| entry.path());
-    let found: Vec<_> = paths.filter(|path| path.is_file() && !path.ends_with("empty")).collect();
-    let has = |part: &str| found.iter().any(|path| path.to_string_lossy().contains(part));
+    let files: Vec<_> = paths.filter(|path| path.is_file() && !path.ends_with("empty")).collect();
+    let has_file = |part: &str| files.iter().any(|path| path.to_string_lossy().contains(part));
     for part in ["/token", "/ledger.db", "/ledger.db-wal", "/inputs-", "/wardens-"] {
-        assert!(has(part), "{part} is not in {found:?}");
+        assert!(has_file(part), "{part} is not in {files:?}");
     }
-    found
+    files
 }
 
 async fn expect_restored(setup: Setup) {
     let mut service = setup.start().await;
-    assert_eq!(outcome(&service.send("one", "first").await), completed("first"));
-    let files = files(&service);
+    assert_eq!(outcome(&service.send("one", "first").await), completed_with("first"));
+    let files = service_files(&service);
     let folders = FOLDERS.iter().chain(&["run/algonius/scratch"]);
     let folders: Vec<_> = folders.map(|folder| service.setup.test_folder().join(folder)).collect();
-    let before: Vec<_> = files.iter().chain(&folders).map(|path| (path, mode(path))).collect();
+    let initial_modes: Vec<_> =
+        files.iter().chain(&folders).map(|path| (path, file_mode(path))).collect();
     for (files_mode, folders_mode) in [("000", "000"), ("666", "755")] {
         let names: String = FOLDERS
             .iter()
             .map(|folder| format!("{files_mode} {folder}/[!e]*\n{folders_mode} {folder}\n"))
             .collect();
-        let changed = outcome(&service.send("changer", &names).await);
+        let changer_outcome = outcome(&service.send("changer", &names).await);
         let minimum = files.len() + folders.len();
-        assert!(changed.1.trim().parse::<usize>().unwrap() >= minimum, "{changed:?}");
-        let restored = async || {
-            let current: Vec<_> = before.iter().map(|(path, _)| (*path, mode(path))).collect();
+        assert!(
+            changer_outcome.1.trim().parse::<usize>().unwrap() >= minimum,
+            "{changer_outcome:?}"
+        );
+        let modes_are_restored = async || {
+            let current: Vec<_> =
+                initial_modes.iter().map(|(path, _)| (*path, file_mode(path))).collect();
             let differs = |(one, other): &(&(&PathBuf, u32), &(&PathBuf, u32))| one != other;
-            let different: Vec<_> = current.iter().zip(&before).filter(differs).collect();
+            let different: Vec<_> = current.iter().zip(&initial_modes).filter(differs).collect();
             different.is_empty().then_some(())
         };
-        poll_until("the modes", restored).await;
-        assert_eq!(outcome(&service.send("one", "again").await), completed("again"));
+        poll_until("the modes", modes_are_restored).await;
+        assert_eq!(outcome(&service.send("one", "again").await), completed_with("again"));
     }
     let stderr = service.stderr_text();
     assert!(stderr.contains("a file was closed to the service; its mode is restored"), "{stderr}");
     // The service is not there to restore these.
     service.sigterm();
-    assert!(service.exit().await.success());
+    assert!(service.wait_for_exit().await.success());
     let keys: Vec<_> =
         files.iter().filter(|file| file.extension() == Some("key".as_ref())).collect();
     assert_eq!(keys.len(), 2, "{files:?}");
@@ -86,15 +91,15 @@ async fn expect_restored(setup: Setup) {
             fs::set_permissions(key, fs::Permissions::from_mode(wrong_mode)).unwrap();
         }
         service.restart().await;
-        assert_eq!(keys.iter().map(|key| mode(key)).collect::<Vec<_>>(), [0o600, 0o600]);
+        assert_eq!(keys.iter().map(|key| file_mode(key)).collect::<Vec<_>>(), [0o600, 0o600]);
         assert!(
             service.stderr_text().contains("key file had unexpected permissions"),
             "{}",
             service.stderr_text()
         );
-        assert_eq!(outcome(&service.send("one", "after").await), completed("after"));
+        assert_eq!(outcome(&service.send("one", "after").await), completed_with("after"));
         service.sigterm();
-        assert!(service.exit().await.success());
+        assert!(service.wait_for_exit().await.success());
     }
 }
 
@@ -108,6 +113,6 @@ async fn modes_that_an_agent_changes_stop_nothing() {
 #[tokio::test]
 async fn modes_that_a_plain_agent_changes_stop_nothing() {
     if !skips("Landlock 6") && !skips("root") {
-        expect_restored(setup().of_nobody()).await;
+        expect_restored(setup().with_unprivileged_user()).await;
     }
 }

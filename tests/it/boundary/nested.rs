@@ -1,26 +1,29 @@
 //! Programs that create sandboxes themselves: they cannot reach the service's files either.
 
-use super::{as_nobody, attack, setup, write_private};
+use super::{attack, setup, with_unprivileged_user, write_private};
 use crate::harness::client::outcome;
 use crate::harness::{Service, Setup, poll_until};
 use crate::read_only::skips;
 
-const NESTED: &str = "sandbox.nested = true";
+const NESTED_SETTING: &str = "sandbox.nested = true";
 
 #[tokio::test]
 async fn an_agent_with_a_sandbox_of_its_own_reaches_nothing() {
     if skips("bubblewrap") {
         return;
     }
-    attack(setup(NESTED)).await.expect_result(&[], "mount-namespace", &["user-files"]).await;
+    attack(setup(NESTED_SETTING))
+        .await
+        .expect_result(&[], "mount-namespace", &["user-files"])
+        .await;
     if !skips("root") {
-        let attack = attack(as_nobody(setup(NESTED))).await;
+        let attack = attack(with_unprivileged_user(setup(NESTED_SETTING))).await;
         attack.expect_result(&[], "mount-namespace", &["user-files"]).await;
     }
 }
 
 /// Makes a user namespace in which it is root with all capabilities, and tries to uncover what is hidden.
-const NEST: &str = r#"#!/bin/sh
+const NEST_SCRIPT: &str = r#"#!/bin/sh
 exec bwrap --unshare-user --uid 0 --gid 0 --cap-add ALL --unshare-pid --bind / / --dev /dev \
     --ro-bind "$PLACE/site" "$PLACE/site" sh -c '
     cat "$PLACE/site/own"
@@ -35,7 +38,7 @@ async fn expect_no_escape(setup: Setup) {
     let service = setup.start().await;
     let (state, output) = outcome(&service.send("nest", "go").await);
     assert_eq!((state.as_str(), output.as_str()), ("completed", "its own\nsees no key\n"));
-    assert_eq!(service.agent("nest").await["enforcement"], "off");
+    assert_eq!(service.agent_status("nest").await["enforcement"], "off");
     expect_automatic_reload(&service).await;
 }
 
@@ -55,10 +58,10 @@ async fn a_nested_sandbox_uncovers_nothing() {
     }
     let new_setup = || {
         let text = format!(
-            "[agents.nest]\ncommand = 'HERE/nest'\nworking_dir = 'HERE/site'\nenv.PLACE = 'HERE'\n{NESTED}\n\
+            "[agents.nest]\ncommand = 'HERE/nest'\nworking_dir = 'HERE/site'\nenv.PLACE = 'HERE'\n{NESTED_SETTING}\n\
              [agents.keyed]\ncommand = 'cat'\nenv_file.API_KEY = 'HERE/secrets/key'\n"
         );
-        let setup = Setup::new(&text).executable("nest", NEST);
+        let setup = Setup::new(&text).executable("nest", NEST_SCRIPT);
         std::fs::create_dir_all(setup.test_folder().join("secrets")).unwrap();
         std::fs::create_dir_all(setup.test_folder().join("site")).unwrap();
         write_private(&setup.test_folder().join("secrets/key"), "first-secret-value\n");
@@ -67,7 +70,7 @@ async fn a_nested_sandbox_uncovers_nothing() {
     };
     expect_no_escape(new_setup()).await;
     if !skips("root") {
-        let setup = new_setup().of_nobody();
+        let setup = new_setup().with_unprivileged_user();
         for name in ["nest", "secrets", "secrets/key", "site", "site/own"] {
             std::os::unix::fs::chown(setup.test_folder().join(name), Some(65_532), Some(65_532))
                 .unwrap();

@@ -13,7 +13,7 @@ use crate::read_only::skips;
 const OTHER_USER: u32 = 65_533;
 
 /// Prints which rights of root worked, and works with files of other users.
-const ROOT: &str = r#"#!/usr/bin/perl
+const ROOT_SCRIPT: &str = r#"#!/usr/bin/perl
 use POSIX ();
 my ($here, $tmp) = @ENV{qw(PLACE TMPDIR)};
 my $other = 65533;
@@ -33,7 +33,7 @@ print <$foreign>;
 
 fn setup(settings: &str) -> Setup {
     let agent = format!("[agents.root]\ncommand = 'HERE/root'\nenv.PLACE = 'HERE'\n{settings}\n");
-    let setup = Setup::new(&agent).executable("root", ROOT).without_bubblewrap();
+    let setup = Setup::new(&agent).executable("root", ROOT_SCRIPT).without_bubblewrap();
     fs::write(setup.test_folder().join("pid"), "").unwrap();
     let foreign = setup.test_folder().join("foreign");
     fs::write(&foreign, "text of another user\n").unwrap();
@@ -78,8 +78,8 @@ async fn the_service_restores_owners() {
                 own the token, own the token by its group\ntext of another user\n";
     assert_eq!(root_agent_output(&service).await, expected);
     let owner = async || {
-        let data = fs::metadata(&token).unwrap();
-        ((data.uid(), data.gid()) == (0, 0)).then_some(())
+        let metadata = fs::metadata(&token).unwrap();
+        ((metadata.uid(), metadata.gid()) == (0, 0)).then_some(())
     };
     poll_until("the owner", owner).await;
     assert_eq!(fs::metadata(&token).unwrap().mode() & 0o777, 0o600);

@@ -6,12 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use super::{CONFINED, write_private};
-use crate::harness::client::{completed, outcome};
+use crate::harness::client::{completed_with, outcome};
 use crate::harness::{Service, Setup};
 use crate::read_only::skips;
 
-async fn boundary(service: &Service) -> Value {
-    service.agent("one").await["boundary"].clone()
+async fn boundary_status(service: &Service) -> Value {
+    service.agent_status("one").await["boundary"].clone()
 }
 
 /// An agent that could rewrite the program of alerts would run a program without a sandbox.
@@ -31,8 +31,8 @@ async fn an_agent_does_not_change_the_program_of_alerts() {
         setup.executable("site/alert", "#!/bin/sh\n")
     };
     let service = new_setup().start().await;
-    assert_eq!(boundary(&service).await, json!({"level": "mount-namespace"}));
-    assert_eq!(outcome(&service.send("one", "go").await), completed("refused\n"));
+    assert_eq!(boundary_status(&service).await, json!({"level": "mount-namespace"}));
+    assert_eq!(outcome(&service.send("one", "go").await), completed_with("refused\n"));
     // Landlock cannot except a file from a folder that the agent may change.
     let (_, output) = new_setup().without_bubblewrap().try_start().await.err().unwrap();
     assert!(output.stderr.contains("change the service's configuration"), "{}", output.stderr);
@@ -72,7 +72,11 @@ async fn a_second_mount_of_a_secret_file_is_closed_too() {
         let mount = "mount --bind \"$0/secrets\" \"$0/alias\" && exec \"$@\"";
         let words = ["unshare", "--mount", "sh", "-c", mount, test_folder.to_str().unwrap()];
         let service = setup.launched_by(&words).start().await;
-        assert_eq!(outcome(&service.send("one", "go").await), completed("closed\n"), "{settings}");
-        assert_ne!(boundary(&service).await["level"], "none");
+        assert_eq!(
+            outcome(&service.send("one", "go").await),
+            completed_with("closed\n"),
+            "{settings}"
+        );
+        assert_ne!(boundary_status(&service).await["level"], "none");
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::write_private;
-use crate::harness::client::{completed, outcome, state};
+use crate::harness::client::{completed_with, outcome, state};
 use crate::harness::{Service, Setup, poll_until};
 use crate::read_only::skips;
 
@@ -26,7 +26,7 @@ args = ['-s']
 ";
 
 /// Moves the own folder away and puts a link to the folder of another execution in its place.
-const THIEF: &str = r#"#!/bin/sh
+const THIEF_SCRIPT: &str = r#"#!/bin/sh
 cat > /dev/null
 own=$(dirname "$1"); slot=$(dirname "$own")
 echo "own answer" > "$1"
@@ -41,14 +41,14 @@ rm -f "$1"; echo "own answer" > "$1"
 "#;
 
 fn setup() -> Setup {
-    let setup = Setup::new(AGENTS).executable("thief", THIEF).without_bubblewrap();
-    write_private(setup.write(), &fs::read_to_string(setup.write()).unwrap());
+    let setup = Setup::new(AGENTS).executable("thief", THIEF_SCRIPT).without_bubblewrap();
+    write_private(setup.write_config(), &fs::read_to_string(setup.write_config()).unwrap());
     setup
 }
 
 fn setups() -> impl Iterator<Item = Setup> {
     let unprivileged = (!skips("root")).then(|| {
-        let setup = setup().of_nobody();
+        let setup = setup().with_unprivileged_user();
         let thief = setup.test_folder().join("thief");
         std::os::unix::fs::chown(thief, Some(65_532), Some(65_532)).unwrap();
         setup
@@ -56,19 +56,19 @@ fn setups() -> impl Iterator<Item = Setup> {
     std::iter::once(setup()).chain(unprivileged)
 }
 
-fn scratch(service: &Service) -> PathBuf {
+fn scratch_folder(service: &Service) -> PathBuf {
     service.setup.test_folder().join("run/algonius/scratch")
 }
 
 /// Entries of a folder and of all folders in it.
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let found = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    found.flat_map(|path| [vec![path.clone()], entries(&path)].concat()).collect()
+    let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    paths.flat_map(|path| [vec![path.clone()], entries(&path)].concat()).collect()
 }
 
 async fn wait_for_victim(service: &Service, id: &str) {
     poll_until("the victim", async || {
-        let files = entries(&scratch(service));
+        let files = entries(&scratch_folder(service));
         let is_not_empty = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.len() > 0);
         let has_output =
             files.iter().any(|path| path.ends_with("output.txt") && is_not_empty(path));
@@ -84,18 +84,18 @@ async fn an_agent_reads_no_answer_of_another_execution() {
     }
     for setup in setups() {
         let service = setup.start().await;
-        let victim = service.begin("victim", "input of another caller").await;
+        let victim = service.start_task("victim", "input of another caller").await;
         wait_for_victim(&service, &victim).await;
         let task = service.send("thief", "x").await;
-        assert_eq!(outcome(&task), completed("own answer\n"), "{task}");
-        service.setup.open("go");
+        assert_eq!(outcome(&task), completed_with("own answer\n"), "{task}");
+        service.setup.open_gate("go");
         let task = service.wait_for_end("victim", &victim).await;
-        assert_eq!(outcome(&task), completed("input of another caller"));
+        assert_eq!(outcome(&task), completed_with("input of another caller"));
     }
 }
 
 /// Plants the answer of every running execution in its own slot, in each layout that it knows of.
-fn plant(runtime: &Path, victim: &str) -> String {
+fn planting_script(runtime: &Path, victim: &str) -> String {
     format!(
         "own=$(dirname \"$TMPDIR\"); slot=$(dirname \"$own\")\n\
          for place in \"$own\" \"$slot\"; do for name in {victim}-1-1 own; do\n\
@@ -116,20 +116,20 @@ async fn an_agent_forges_no_answer_of_another_execution() {
     }
     for setup in setups() {
         let mut service = setup.start().await;
-        let victim = service.begin("victim", "input of another caller").await;
+        let victim = service.start_task("victim", "input of another caller").await;
         wait_for_victim(&service, &victim).await;
-        let script = plant(&scratch(&service), &victim);
+        let script = planting_script(&scratch_folder(&service), &victim);
         let mut attackers = Vec::new();
         for _ in 0..4 {
-            attackers.push(service.begin("sh", &script).await);
+            attackers.push(service.start_task("sh", &script).await);
         }
         poll_until("what the others plant", async || {
-            let files = entries(&scratch(&service));
-            let planted =
+            let files = entries(&scratch_folder(&service));
+            let planted_count =
                 |path: &&PathBuf| fs::read_to_string(path).is_ok_and(|text| text == "FORGED\n");
-            let planted = files.iter().filter(planted).count();
+            let planted_count = files.iter().filter(planted_count).count();
             // Each plants three in its own slot.
-            let mut is_ready = planted >= 3 * attackers.len();
+            let mut is_ready = planted_count >= 3 * attackers.len();
             for id in &attackers {
                 is_ready &= service.execution(id).await["state"] == "running";
             }
@@ -138,9 +138,9 @@ async fn an_agent_forges_no_answer_of_another_execution() {
         .await;
         service.kill9().await;
         service.restart().await;
-        service.setup.open("go");
+        service.setup.open_gate("go");
         let task = service.wait_for_end("victim", &victim).await;
-        assert_eq!(outcome(&task), completed("input of another caller"), "{task}");
+        assert_eq!(outcome(&task), completed_with("input of another caller"), "{task}");
         for id in attackers {
             service.cancel("sh", &id).await;
         }
@@ -161,7 +161,7 @@ echo "$own"
 "#;
 
 /// Prints the folder of the slot, and what an earlier execution has left in it.
-const INSPECT: &str = r#"
+const INSPECTION_SCRIPT: &str = r#"
 own=$(dirname "$TMPDIR"); slot=$(dirname "$own")
 echo "$own"
 find "$own" "$slot" -mindepth 1 -maxdepth 1 ! -name .tmp ! -path "$own"
@@ -170,8 +170,8 @@ perl -e 'my $room = " " x 4096; my $n = syscall(194, $ARGV[0], $room, 4096); pri
 "#;
 
 /// Executions that have to find the slot of an earlier one, and how many are tried for that.
-const REUSED: usize = 1;
-const ROUNDS: usize = 200;
+const MIN_REUSES: usize = 1;
+const MAX_EXECUTIONS: usize = 200;
 
 #[tokio::test]
 async fn a_scratch_slot_is_empty_for_the_next_caller() {
@@ -180,24 +180,29 @@ async fn a_scratch_slot_is_empty_for_the_next_caller() {
     }
     for setup in setups() {
         let service = setup.start().await;
-        let (mut used_slots, mut reused) = (HashSet::new(), 0);
+        let (mut used_slots, mut reuse_count) = (HashSet::new(), 0);
         // A slot is emptied after its execution has ended, so the next execution may have another one.
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_EXECUTIONS {
             let (state, slot) = outcome(&service.send("sh", LEAVE_FILES).await);
             assert_eq!(state, "completed");
             used_slots.insert(slot.trim().to_owned());
-            let (state, found) = outcome(&service.send("sh", INSPECT).await);
+            let (state, inspection) = outcome(&service.send("sh", INSPECTION_SCRIPT).await);
             assert_eq!(state, "completed");
-            let (slot, leftovers) = found.split_once('\n').unwrap();
+            let (slot, leftovers) = inspection.split_once('\n').unwrap();
             assert_eq!(leftovers, "", "the slot holds files or attributes");
-            reused += usize::from(used_slots.remove(slot));
-            if reused == REUSED {
+            reuse_count += usize::from(used_slots.remove(slot));
+            if reuse_count == MIN_REUSES {
                 break;
             }
         }
-        assert_eq!(reused, REUSED, "too few slots were used again: {}", service.stderr_text());
+        assert_eq!(
+            reuse_count,
+            MIN_REUSES,
+            "too few slots were used again: {}",
+            service.stderr_text()
+        );
         poll_until("empty slots", async || {
-            let remaining = entries(&scratch(&service));
+            let remaining = entries(&scratch_folder(&service));
             remaining.iter().all(|path| path.is_dir()).then_some(())
         })
         .await;
@@ -211,21 +216,22 @@ async fn a_slot_that_cannot_be_emptied_is_retired() {
         return;
     }
     let service = setup().start().await;
-    let id = service.begin("sh", "echo x > \"$TMPDIR/fixed\"; dirname \"$TMPDIR\"; sleep 1").await;
+    let id =
+        service.start_task("sh", "echo x > \"$TMPDIR/fixed\"; dirname \"$TMPDIR\"; sleep 1").await;
     let file = poll_until("the file", async || {
-        entries(&scratch(&service)).into_iter().find(|path| path.ends_with("fixed"))
+        entries(&scratch_folder(&service)).into_iter().find(|path| path.ends_with("fixed"))
     })
     .await;
-    let change = |flag: &str| Command::new("chattr").arg(flag).arg(&file).status();
-    if !change("+i").is_ok_and(|status| status.success()) {
+    let set_attribute = |flag: &str| Command::new("chattr").arg(flag).arg(&file).status();
+    if !set_attribute("+i").is_ok_and(|status| status.success()) {
         algonius_skips::skip("needs a file system with immutable files");
         return;
     }
     let task = service.wait_for_end("sh", &id).await;
-    let first = outcome(&task).1;
-    let second = outcome(&service.send("sh", "dirname \"$TMPDIR\"").await).1;
-    assert!(change("-i").unwrap().success());
+    let first_folder = outcome(&task).1;
+    let second_folder = outcome(&service.send("sh", "dirname \"$TMPDIR\"").await).1;
+    assert!(set_attribute("-i").unwrap().success());
     assert_eq!(state(&task), "completed");
-    assert_ne!(first, second);
+    assert_ne!(first_folder, second_folder);
     assert!(service.stderr_text().contains("failed to empty"), "{}", service.stderr_text());
 }

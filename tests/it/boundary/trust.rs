@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{MODES, attack, setup};
-use crate::harness::client::{completed, outcome};
-use crate::harness::{Service, Setup, fake, poll_until};
+use super::{MODE_ACTIONS, attack, setup};
+use crate::harness::client::{completed_with, outcome};
+use crate::harness::{Service, Setup, fake_agent, poll_until};
 use crate::read_only::skips;
 
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-fn mode(path: &Path) -> u32 {
+fn file_mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().mode() & 0o777
 }
 
@@ -29,7 +29,7 @@ async fn used_setup() -> Setup {
     set_mode(&key, 0o600);
     let mut service = setup.start().await;
     service.sigterm();
-    assert!(service.exit().await.success());
+    assert!(service.wait_for_exit().await.success());
     std::mem::replace(&mut service.setup, Setup::new(""))
 }
 
@@ -37,18 +37,18 @@ async fn used_setup() -> Setup {
 async fn expect_refused(setup: Setup, path: &Path, reason: &str) {
     let (setup, output) = setup.try_start().await.err().unwrap();
     let expected = format!("{} {reason}; run `", path.display());
-    let (_, rest) =
+    let (_, remedy_text) =
         output.stderr.split_once(&expected).unwrap_or_else(|| panic!("{expected}{output:?}"));
-    let (command, _) = rest.split_once('`').unwrap();
-    let doctor = setup.run(&["doctor", setup.write().to_str().unwrap()], "").await;
-    assert_eq!(doctor.code, Some(1), "{doctor:?}");
+    let (command, _) = remedy_text.split_once('`').unwrap();
+    let doctor = setup.run(&["doctor", setup.write_config().to_str().unwrap()], "").await;
+    assert_eq!(doctor.exit_code, Some(1), "{doctor:?}");
     assert!(doctor.stdout.contains(&format!("fix: {command}")), "{doctor:?}");
-    let check = setup.run(&["check", setup.write().to_str().unwrap()], "").await;
+    let check = setup.run(&["check", setup.write_config().to_str().unwrap()], "").await;
     assert!(check.stderr.contains(&format!("run `{command}`")), "{check:?}");
     let repaired = std::process::Command::new("sh").args(["-c", command]).status().unwrap();
     assert!(repaired.success(), "{command}");
     let service = setup.start().await;
-    assert_eq!(outcome(&service.send("one", "hello").await), completed("hello"));
+    assert_eq!(outcome(&service.send("one", "hello").await), completed_with("hello"));
 }
 
 fn service_folder(setup: &Setup) -> PathBuf {
@@ -102,15 +102,15 @@ async fn a_runtime_folder_of_another_user_stops_the_start() {
     if skips("root") {
         return;
     }
-    let setup = Setup::new(&fake("one", "echo", ""));
-    let run = service_folder(&setup).join("run/algonius");
+    let setup = Setup::new(&fake_agent("one", "echo", ""));
+    let runtime_folder = service_folder(&setup).join("run/algonius");
     let target = setup.test_folder().join("of-another");
     fs::create_dir(&target).unwrap();
     chown(&target, Some(1), None).unwrap();
-    symlink(&target, &run).unwrap();
-    lchown(&run, Some(1), None).unwrap();
+    symlink(&target, &runtime_folder).unwrap();
+    lchown(&runtime_folder, Some(1), None).unwrap();
     let (_, output) = setup.try_start().await.err().expect("the service started");
-    for path in [&run, &target] {
+    for path in [&runtime_folder, &target] {
         let message = format!("{} belongs to the user `daemon`", path.display());
         assert!(output.stderr.contains(&message), "{output:?}");
     }
@@ -122,7 +122,7 @@ async fn service_folders_that_others_can_read_are_closed() {
     let folder = service_folder(&setup).join("state/algonius");
     set_mode(&folder, 0o755);
     let service = setup.start().await;
-    assert_eq!(mode(&folder), 0o700);
+    assert_eq!(file_mode(&folder), 0o700);
     assert!(
         service.stderr_text().contains("removed access of other users to a folder"),
         "{}",
@@ -130,11 +130,11 @@ async fn service_folders_that_others_can_read_are_closed() {
     );
 }
 
-async fn configuration(service: &Service) -> Value {
+async fn configuration_status(service: &Service) -> Value {
     service.get("/status").await.json()["configuration"].clone()
 }
 
-async fn agents(service: &Service) -> Vec<String> {
+async fn agent_ids(service: &Service) -> Vec<String> {
     let list = service.get("/api/v1/agents").await.json();
     let ids = list["agents"].as_array().unwrap().iter();
     ids.map(|agent| agent["id"].as_str().unwrap().to_owned()).collect()
@@ -143,7 +143,7 @@ async fn agents(service: &Service) -> Vec<String> {
 /// Returns the reason in the status for not applying changed files.
 async fn unwatched_reason(service: &Service) -> String {
     let reason = poll_until("the reason", async || {
-        let status = configuration(service).await;
+        let status = configuration_status(service).await;
         (status["watched"] == false).then(|| status["unwatchedReason"].clone())
     });
     reason.await.as_str().unwrap().to_owned()
@@ -156,58 +156,58 @@ fn with_second_agent(config: &Path) -> String {
 /// A configuration that another user can write is applied neither automatically nor on request.
 #[tokio::test]
 async fn a_configuration_that_others_can_write_is_not_reloaded() {
-    let service = Setup::new(&fake("one", "echo", "")).start().await;
-    assert_eq!(configuration(&service).await["watched"], true);
+    let service = Setup::new(&fake_agent("one", "echo", "")).start().await;
+    assert_eq!(configuration_status(&service).await["watched"], true);
     let config = service.setup.sibling_path("supervisor.toml");
     set_mode(config.parent().unwrap(), 0o777);
     fs::write(&config, with_second_agent(&config)).unwrap();
     let reason = "the configuration: `service` is writable by other users";
     assert_eq!(unwatched_reason(&service).await, reason);
     let reload = service.command(&["reload"], "").await;
-    assert_eq!(reload.code, Some(4), "{reload:?}");
+    assert_eq!(reload.exit_code, Some(4), "{reload:?}");
     assert!(reload.stderr.contains("`service` is writable by other users"), "{reload:?}");
-    assert_eq!(agents(&service).await, ["one"]);
+    assert_eq!(agent_ids(&service).await, ["one"]);
     set_mode(config.parent().unwrap(), 0o755);
     let reload = service.command(&["reload"], "").await;
-    assert_eq!((reload.code, agents(&service).await.len()), (Some(0), 2), "{reload:?}");
-    let status = configuration(&service).await;
+    assert_eq!((reload.exit_code, agent_ids(&service).await.len()), (Some(0), 2), "{reload:?}");
+    let status = configuration_status(&service).await;
     assert_eq!((&status["watched"], &status["unwatchedReason"]), (&json!(true), &json!(null)));
 }
 
 /// The time in which others can open the file is shorter than the pause between two looks.
 #[tokio::test]
 async fn a_mode_change_of_the_configuration_stops_watching() {
-    let service = Setup::new(&fake("one", "echo", "")).start().await;
+    let service = Setup::new(&fake_agent("one", "echo", "")).start().await;
     let config = service.setup.sibling_path("supervisor.toml");
     let text = with_second_agent(&config);
-    let original_mode = mode(&config);
+    let original_mode = file_mode(&config);
     set_mode(&config, 0o666);
     set_mode(&config, original_mode);
     fs::write(&config, text).unwrap();
     let reason = "the mode or the owner of `supervisor.toml` changed while the service ran";
     assert_eq!(unwatched_reason(&service).await, reason);
-    assert_eq!(agents(&service).await, ["one"]);
+    assert_eq!(agent_ids(&service).await, ["one"]);
     let reload = service.command(&["reload"], "").await;
-    assert_eq!((reload.code, agents(&service).await.len()), (Some(0), 2), "{reload:?}");
-    assert_eq!(configuration(&service).await["watched"], true);
+    assert_eq!((reload.exit_code, agent_ids(&service).await.len()), (Some(0), 2), "{reload:?}");
+    assert_eq!(configuration_status(&service).await["watched"], true);
 }
 
 /// The service restores the mode of the file, and a change from that time waits for an operator.
 #[tokio::test]
 async fn a_world_writable_configuration_stops_watching() {
-    let service = Setup::new(&fake("one", "echo", "")).start().await;
+    let service = Setup::new(&fake_agent("one", "echo", "")).start().await;
     let config = service.setup.sibling_path("supervisor.toml");
-    let other = service.setup.sibling_path("other.toml");
-    fs::write(&other, with_second_agent(&config)).unwrap();
-    set_mode(&other, 0o666);
-    fs::rename(&other, &config).unwrap();
+    let other_config = service.setup.sibling_path("other.toml");
+    fs::write(&other_config, with_second_agent(&config)).unwrap();
+    set_mode(&other_config, 0o666);
+    fs::rename(&other_config, &config).unwrap();
     let reason = "`supervisor.toml` was opened to other users while the service ran";
     assert_eq!(unwatched_reason(&service).await, reason);
-    poll_until("its mode", async || (mode(&config) & 0o022 == 0).then_some(())).await;
-    assert_eq!(agents(&service).await, ["one"]);
+    poll_until("its mode", async || (file_mode(&config) & 0o022 == 0).then_some(())).await;
+    assert_eq!(agent_ids(&service).await, ["one"]);
     let reload = service.command(&["reload"], "").await;
-    assert_eq!((reload.code, agents(&service).await.len()), (Some(0), 2), "{reload:?}");
-    assert_eq!(configuration(&service).await["watched"], true);
+    assert_eq!((reload.exit_code, agent_ids(&service).await.len()), (Some(0), 2), "{reload:?}");
+    assert_eq!(configuration_status(&service).await["watched"], true);
 }
 
 /// An agent that works beside the configuration can add a file to that folder, so
@@ -218,25 +218,26 @@ async fn a_configuration_that_an_agent_can_change_is_not_watched() {
          args = ['-c', 'echo \"[agents.second]\\ncommand = \\\"cat\\\"\" > added && cat added >> supervisor.toml; echo done']\n";
     let mut setup = Setup::new(agent);
     // An agent that works in the very folder.
-    setup.rewrite(&format!("[pressure]\nenabled = false\n{agent}"));
+    setup.set_config_text(&format!("[pressure]\nenabled = false\n{agent}"));
     let service = setup.start().await;
-    let status = configuration(&service).await;
+    let status = configuration_status(&service).await;
     let reason = "the agent `writer` can change the configuration";
     assert_eq!((&status["watched"], &status["unwatchedReason"]), (&json!(false), &json!(reason)));
     assert!(service.stderr_text().contains("changed files are applied only by `algonius reload`"));
-    let check = service.command(&["check", service.setup.write().to_str().unwrap()], "").await;
+    let check =
+        service.command(&["check", service.setup.write_config().to_str().unwrap()], "").await;
     assert!(check.stderr.contains(reason), "{check:?}");
-    let config = service.setup.write().to_str().unwrap().to_owned();
+    let config = service.setup.write_config().to_str().unwrap().to_owned();
     let doctor = service.command(&["doctor", &config], "").await;
     assert!(doctor.stdout.contains(reason), "{doctor:?}");
-    assert_eq!(outcome(&service.send("writer", "go").await), completed("done\n"));
+    assert_eq!(outcome(&service.send("writer", "go").await), completed_with("done\n"));
     assert!(service.setup.sibling_path("added").exists());
     // An operator's order is another thing.
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, text + "[agents.two]\ncommand = 'cat'\n").unwrap();
     let reload = service.command(&["reload"], "").await;
-    assert_eq!(reload.code, Some(0), "{reload:?}");
-    assert!(agents(&service).await.contains(&"two".to_owned()));
+    assert_eq!(reload.exit_code, Some(0), "{reload:?}");
+    assert!(agent_ids(&service).await.contains(&"two".to_owned()));
 }
 
 /// Landlock has no right for modes, so a confined agent can open a file of the service to other users.
@@ -246,11 +247,11 @@ async fn the_service_restores_modes() {
         return;
     }
     let attack = attack(setup("").without_bubblewrap()).await;
-    let service = attack.expect_result(&MODES, "landlock", &[]).await;
+    let service = attack.expect_result(&MODE_ACTIONS, "landlock", &[]).await;
     let secret = service.setup.test_folder().join("secrets/key");
     let token = service.setup.token_file();
     poll_until("the modes", async || {
-        (mode(&secret) == 0o600 && mode(&token) == 0o600).then_some(())
+        (file_mode(&secret) == 0o600 && file_mode(&token) == 0o600).then_some(())
     })
     .await;
     let message = "a file was opened to other users; its mode and owner are restored";
@@ -281,10 +282,10 @@ async fn a_version_query_runs_in_the_sandbox_of_its_agent() {
         fs::write(presets.join("hostile.toml"), text).unwrap();
         let service = setup.start().await;
         let version = poll_until("its version", async || {
-            service.agent("one").await["program"]["version"].as_str().map(str::to_owned)
+            service.agent_status("one").await["program"]["version"].as_str().map(str::to_owned)
         });
         assert_eq!(version.await, "nothing reached", "{isolation}");
-        let config = service.setup.write().to_str().unwrap().to_owned();
+        let config = service.setup.write_config().to_str().unwrap().to_owned();
         let doctor = service.command(&["doctor", &config], "").await;
         assert!(doctor.stdout.contains("nothing reached"), "{doctor:?}");
     }
@@ -293,13 +294,13 @@ async fn a_version_query_runs_in_the_sandbox_of_its_agent() {
 /// A token for one agent reveals nothing about the others.
 #[tokio::test]
 async fn the_status_shows_a_token_only_its_own_agents() {
-    let agents = [fake("one", "echo", ""), fake("two", "exit 7", "")].concat();
+    let agents = [fake_agent("one", "echo", ""), fake_agent("two", "exit 7", "")].concat();
     let schedule = "[schedules.of-two]\nagent = 'two'\ncron = '@daily'\ninput = 'x'\n";
     let service = Setup::new(&(agents + schedule)).start().await;
     service.send("two", "x").await;
     let token_request = json!({"name": "ann", "scopes": ["read"], "agents": ["one"]}).to_string();
     let created = service.post("/api/v1/tokens", &token_request).await.json();
-    let ann = service.with(created["token"].as_str().unwrap());
+    let ann = service.with_token(created["token"].as_str().unwrap());
     let full_status = service.get("/status").await;
     assert!(
         full_status.body.contains("\"two\"") && full_status.json()["ledger"].is_object(),

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::{attack, setup};
-use crate::harness::client::{completed, outcome, state};
-use crate::harness::{Setup, fake, poll_until};
+use crate::harness::client::{completed_with, outcome, state};
+use crate::harness::{Setup, fake_agent, poll_until};
 use crate::read_only::skips;
 
 /// An account that every Debian machine has, and that owns nothing.
@@ -41,8 +41,8 @@ async fn an_agent_runs_as_its_user() {
         let service = with_open_folder(Setup::new(&agent)).start().await;
         let task = service.send("one", "go").await;
         let expected = "1\n1\nCapEff:\t0000000000000000\n/usr/sbin daemon\n";
-        assert_eq!(outcome(&task), completed(expected), "{settings}");
-        assert_eq!(service.agent("one").await["boundary"]["level"], "own-user");
+        assert_eq!(outcome(&task), completed_with(expected), "{settings}");
+        assert_eq!(service.agent_status("one").await["boundary"]["level"], "own-user");
     }
 }
 
@@ -58,7 +58,7 @@ async fn input_files_belong_to_the_user_of_the_agent() {
         ACCOUNT.0
     );
     let service = with_open_folder(Setup::new(&agent)).start().await;
-    assert_eq!(outcome(&service.send("one", "b\na\n").await), completed("a\nb\n"));
+    assert_eq!(outcome(&service.send("one", "b\na\n").await), completed_with("a\nb\n"));
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn a_dynamic_user_is_stable_and_exclusive() {
         )
     };
     let agents = format!("{}{}", agent("one"), agent("two"));
-    let setup = Setup::server("agent_users = '61184-61199'", &agents);
+    let setup = Setup::with_server_settings("agent_users = '61184-61199'", &agents);
     let mut service = with_open_folder(setup).start().await;
     let users = [service.send("one", "x").await, service.send("two", "x").await];
     let users = users.map(|task| outcome(&task).1.lines().next().unwrap().parse::<u32>().unwrap());
@@ -103,7 +103,7 @@ async fn a_dynamic_user_is_stable_and_exclusive() {
     service.kill9().await;
     service.restart().await;
     let output = outcome(&service.send("one", "x").await);
-    assert_eq!(output, completed(&format!("{}\nkept\nkept\n", users[0])));
+    assert_eq!(output, completed_with(&format!("{}\nkept\nkept\n", users[0])));
 }
 
 /// The program of another user is killed, and continues across a kill of the service, like any other program.
@@ -119,7 +119,7 @@ async fn a_program_of_another_user_is_held_and_killed() {
         ACCOUNT.0
     );
     let mut service = with_open_folder(Setup::new(&agent)).start().await;
-    let id = service.begin("one", "x").await;
+    let id = service.start_task("one", "x").await;
     // A program that is still being started at a kill is not held.
     poll_until("a program that runs", async || {
         (service.execution(&id).await["state"] == "running").then_some(())
@@ -134,9 +134,9 @@ async fn a_program_of_another_user_is_held_and_killed() {
 
 #[tokio::test]
 async fn user_errors_are_reported() {
-    let report = async |settings: &str| {
-        let setup = Setup::new(&fake("one", "echo", settings));
-        let config = setup.write().display().to_string();
+    let check_errors = async |settings: &str| {
+        let setup = Setup::new(&fake_agent("one", "echo", settings));
+        let config = setup.write_config().display().to_string();
         setup.run(&["check", &config], "").await.stderr
     };
     for (settings, expected) in [
@@ -144,11 +144,12 @@ async fn user_errors_are_reported() {
         ("user = 'root'", "must not be root"),
         ("user = 'dynamic'\nhome = 'shared'", "must be \"per-agent\""),
     ] {
-        let stderr = report(settings).await;
+        let stderr = check_errors(settings).await;
         assert!(stderr.contains(expected), "{settings}: {stderr}");
     }
-    let setup = Setup::server("agent_users = '10-20'", &fake("one", "echo", ""));
-    let config = setup.write().display().to_string();
+    let setup =
+        Setup::with_server_settings("agent_users = '10-20'", &fake_agent("one", "echo", ""));
+    let config = setup.write_config().display().to_string();
     let stderr = setup.run(&["check", &config], "").await.stderr;
     assert!(stderr.contains("must be two numbers from 1000 on"), "{stderr}");
 }
@@ -159,11 +160,11 @@ async fn a_service_without_the_right_refuses_a_user() {
     if skips("root") {
         return;
     }
-    let agent = fake("one", "echo", &format!("user = '{}'", ACCOUNT.0));
-    let setup = Setup::new(&agent).of_nobody();
-    let config = setup.write().display().to_string();
+    let agent = fake_agent("one", "echo", &format!("user = '{}'", ACCOUNT.0));
+    let setup = Setup::new(&agent).with_unprivileged_user();
+    let config = setup.write_config().display().to_string();
     let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
     let output = setup.run(&words, "").await;
-    assert_eq!(output.code, Some(1), "{output:?}");
+    assert_eq!(output.exit_code, Some(1), "{output:?}");
     assert!(output.stderr.contains("may not change users"), "{output:?}");
 }

@@ -3,8 +3,8 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::client::{completed, outcome};
-use crate::harness::{Service, Setup, TestResponse, fake, within_deadline};
+use crate::harness::client::{completed_with, outcome};
+use crate::harness::{Service, Setup, TestResponse, fake_agent, within_deadline};
 
 /// Nearly as long as a body may be. A caller has memory for eight of them.
 const BODY_BYTES: usize = 4_000_000;
@@ -25,7 +25,7 @@ async fn send_incomplete(service: &Service, token: &str) -> (TcpStream, Option<T
     let first_read =
         tokio::time::timeout(std::time::Duration::from_millis(300), stream.read(&mut bytes));
     let answer = match first_read.await {
-        Ok(Ok(read)) => TestResponse::read(&bytes[..read]),
+        Ok(Ok(read)) => TestResponse::parse(&bytes[..read]),
         Ok(Err(_)) | Err(_) => None,
     };
     (stream, answer)
@@ -33,7 +33,7 @@ async fn send_incomplete(service: &Service, token: &str) -> (TcpStream, Option<T
 
 #[tokio::test]
 async fn bodies_of_one_caller_leave_memory_to_the_others() {
-    let text = fake("echo", "echo", "")
+    let text = fake_agent("echo", "echo", "")
         + "[tokens.narrow]\ntoken_file = 'narrow.token'\nscopes = ['read']\nagents = ['echo']\n";
     let setup = Setup::new(&text);
     let token = "0123456789abcdef0123456789abcdef";
@@ -58,7 +58,7 @@ async fn bodies_of_one_caller_leave_memory_to_the_others() {
         assert!(answer.body.contains("too many request bodies"), "{}", answer.body);
     }
     // Another caller is served meanwhile, and this one once its bodies are gone.
-    assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
+    assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
     drop(open_streams);
     let (_stream, answer) = send_incomplete(&service, token).await;
     assert!(answer.is_none_or(|answer| answer.status != 503));

@@ -12,10 +12,10 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::harness::authority::CertificateAuthority;
-use crate::harness::client::{completed, outcome};
-use crate::harness::processes::sockets;
+use crate::harness::client::{completed_with, outcome};
+use crate::harness::processes::open_socket_count;
 use crate::harness::{
-    Service, Setup, TestResponse, fake, json_rpc_call, message, poll_until, within_deadline,
+    Service, Setup, TestResponse, fake_agent, json_rpc_call, message, poll_until, within_deadline,
 };
 
 /// Default limit of connections of the service.
@@ -31,18 +31,18 @@ const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 const TLS_HELLO: &[u8] = &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
 
 /// Opens connections that have sent this and are silent then.
-async fn open_silent(service: &Service, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
-    let mut opened = Vec::with_capacity(count);
+async fn open_silent_connections(service: &Service, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
+    let mut streams = Vec::with_capacity(count);
     for _ in 0..count {
         let mut stream = service.connect().await;
         _ = stream.write_all(bytes).await; // It may be closed already.
-        opened.push(stream);
+        streams.push(stream);
     }
-    opened
+    streams
 }
 
 /// A request with a token, on a connection that stays open.
-fn request(service: &Service) -> Vec<u8> {
+fn request_bytes(service: &Service) -> Vec<u8> {
     let body = json_rpc_call("message/send", &message("hello"));
     let head = format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
@@ -60,7 +60,7 @@ async fn exchange(stream: &mut TcpStream, request: &[u8]) -> Value {
     within_deadline("an answer", async {
         loop {
             assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "the connection was closed");
-            let answer = TestResponse::read(&bytes);
+            let answer = TestResponse::parse(&bytes);
             let length = answer
                 .as_ref()
                 .and_then(|response| response.header("content-length")?.parse().ok());
@@ -80,28 +80,32 @@ async fn expect_served(service: &Service, calls: usize) {
     }
 }
 
-async fn start(server: &str) -> Service {
-    Setup::server(server, &fake("echo", "echo", "")).start().await
+async fn start_service(server: &str) -> Service {
+    Setup::with_server_settings(server, &fake_agent("echo", "echo", "")).start().await
 }
 
 #[tokio::test]
 async fn silent_connections_delay_no_caller_with_a_token() {
-    let service = start(LONG_TIMEOUT_SETTINGS).await;
+    let service = start_service(LONG_TIMEOUT_SETTINGS).await;
     let mut authenticated = service.connect().await;
     assert_eq!(
-        outcome(&exchange(&mut authenticated, &request(&service)).await),
-        completed("hello")
+        outcome(&exchange(&mut authenticated, &request_bytes(&service)).await),
+        completed_with("hello")
     );
     for bytes in [b"".as_slice(), b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", HTTP2] {
-        let silent = open_silent(&service, MAX_CONNECTIONS, bytes).await;
+        let silent = open_silent_connections(&service, MAX_CONNECTIONS, bytes).await;
         expect_served(&service, 20).await;
-        assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
+        assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
         // A connection that was authenticated before is not displaced.
         assert_eq!(
-            outcome(&exchange(&mut authenticated, &request(&service)).await),
-            completed("hello")
+            outcome(&exchange(&mut authenticated, &request_bytes(&service)).await),
+            completed_with("hello")
         );
-        assert!(sockets(service.pid()) < MAX_CONNECTIONS / 2 + 100, "{}", sockets(service.pid()));
+        assert!(
+            open_socket_count(service.pid()) < MAX_CONNECTIONS / 2 + 100,
+            "{}",
+            open_socket_count(service.pid())
+        );
         drop(silent);
     }
     let warnings = service.stderr_text().matches("connection limit reached").count();
@@ -113,7 +117,7 @@ async fn silent_connections_delay_no_caller_with_a_token() {
 /// waits for the processors, and is never refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rush_of_callers_refuses_no_caller_with_a_token() {
-    let service = Arc::new(start("").await);
+    let service = Arc::new(start_service("").await);
     let should_stop = Arc::new(AtomicBool::new(false));
     let clients: Vec<_> = (0..4)
         .map(|_| {
@@ -134,7 +138,7 @@ async fn a_rush_of_callers_refuses_no_caller_with_a_token() {
     })
     .await;
     expect_served(&service, 100).await;
-    assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
+    assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
     should_stop.store(true, Ordering::Relaxed);
     let mut count = 0;
     for client in clients {
@@ -146,14 +150,17 @@ async fn a_rush_of_callers_refuses_no_caller_with_a_token() {
 #[tokio::test]
 async fn silent_tls_handshakes_delay_no_caller_with_a_token() {
     let server = "tls = { cert = \"HERE/cert.pem\", key = \"HERE/key.pem\" }\n";
-    let setup = Setup::server(&[LONG_TIMEOUT_SETTINGS, server].concat(), &fake("echo", "echo", ""));
+    let setup = Setup::with_server_settings(
+        &[LONG_TIMEOUT_SETTINGS, server].concat(),
+        &fake_agent("echo", "echo", ""),
+    );
     let authority = CertificateAuthority::new();
-    authority.issue(&["localhost"]).write(setup.test_folder());
-    let ca_file = authority.write(setup.test_folder());
+    authority.issue(&["localhost"]).write_files(setup.test_folder());
+    let ca_file = authority.write_certificate(setup.test_folder());
     let service = setup.start().await;
     let connector = TlsConnector::from(Arc::new(tls::client_config(Some(&ca_file)).unwrap()));
     for bytes in [b"".as_slice(), TLS_HELLO] {
-        let silent = open_silent(&service, MAX_CONNECTIONS, bytes).await;
+        let silent = open_silent_connections(&service, MAX_CONNECTIONS, bytes).await;
         for _ in 0..5 {
             let stream = service.connect().await;
             let name = ServerName::try_from("localhost").unwrap();
@@ -166,7 +173,7 @@ async fn silent_tls_handshakes_delay_no_caller_with_a_token() {
             stream.write_all(head.as_bytes()).await.unwrap();
             let mut answer = Vec::new();
             within_deadline("the answer", stream.read_to_end(&mut answer)).await.unwrap();
-            assert_eq!(TestResponse::read(&answer).unwrap().status, 200);
+            assert_eq!(TestResponse::parse(&answer).unwrap().status, 200);
         }
         drop(silent);
     }
@@ -176,22 +183,23 @@ async fn silent_tls_handshakes_delay_no_caller_with_a_token() {
 #[tokio::test]
 async fn connections_of_callers_with_tokens_are_kept() {
     let ann = "a".repeat(32);
-    let agents = [fake("echo", "echo", ""), "[tokens.ann]\ntoken_env = 'ANN'\n".to_owned()];
-    let setup = Setup::server("max_connections = 2", &agents.concat()).env("ANN", &ann);
+    let agents = [fake_agent("echo", "echo", ""), "[tokens.ann]\ntoken_env = 'ANN'\n".to_owned()];
+    let setup =
+        Setup::with_server_settings("max_connections = 2", &agents.concat()).env("ANN", &ann);
     let service = setup.start().await;
-    let own_request = request(&service);
+    let own_request = request_bytes(&service);
     let ann_request = String::from_utf8(own_request.clone()).unwrap().replace(&service.token, &ann);
     let mut first = service.connect().await;
     exchange(&mut first, &own_request).await;
     let mut second = service.connect().await;
     exchange(&mut second, ann_request.as_bytes()).await;
     let health = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    assert_eq!(service.raw(health).await, b"");
+    assert_eq!(service.send_raw(health).await, b"");
     exchange(&mut first, &own_request).await;
     exchange(&mut second, ann_request.as_bytes()).await;
     drop(first);
     poll_until("a free place", async || {
-        service.raw(health).await.starts_with(b"HTTP/1.1 200").then_some(())
+        service.send_raw(health).await.starts_with(b"HTTP/1.1 200").then_some(())
     })
     .await;
 }

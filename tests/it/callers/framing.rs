@@ -3,7 +3,7 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::harness::{Service, fake, within_deadline};
+use crate::harness::{Service, fake_agent, within_deadline};
 
 /// A request that is hidden in a body. Its answer would have this request id.
 const HIDDEN_REQUEST: &str =
@@ -11,7 +11,7 @@ const HIDDEN_REQUEST: &str =
 
 /// Sends these lines of a head, and then a body that hides a request; returns
 /// everything that the service sends.
-async fn send_hidden(service: &Service, lines: &str, body: &str) -> String {
+async fn send_hidden_request(service: &Service, lines: &str, body: &str) -> String {
     let head = format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\n{lines}\r\n",
@@ -26,7 +26,7 @@ async fn send_hidden(service: &Service, lines: &str, body: &str) -> String {
 
 #[tokio::test]
 async fn a_request_with_two_lengths_closes_its_connection() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     let chunked = format!("0\r\n\r\n{HIDDEN_REQUEST}");
     let content_length = |length: usize| format!("Content-Length: {length}\r\n");
     let transfer_encoding = "Transfer-Encoding: chunked\r\n";
@@ -40,7 +40,7 @@ async fn a_request_with_two_lengths_closes_its_connection() {
         format!("Connection: keep-alive\r\n{}{transfer_encoding}", content_length(full_length)),
         format!("{}transfer-encoding: CHUNKED\r\n", content_length(full_length)),
     ] {
-        let answer = send_hidden(&service, &lines, &chunked).await;
+        let answer = send_hidden_request(&service, &lines, &chunked).await;
         assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{lines:?}: {answer}");
         assert!(!answer.contains("hidden-request"), "{lines:?}: {answer}");
         assert!(answer.starts_with("HTTP/1.1 4") || answer.contains("-32700"), "{answer}");
@@ -49,7 +49,7 @@ async fn a_request_with_two_lengths_closes_its_connection() {
 
 #[tokio::test]
 async fn an_ambiguous_length_is_refused() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     let body = format!("0\r\n\r\n{HIDDEN_REQUEST}");
     for lines in [
         "Content-Length: 5\r\nContent-Length: 6\r\n",
@@ -72,7 +72,7 @@ async fn an_ambiguous_length_is_refused() {
         "X: y\rTransfer-Encoding: chunked\r\n",
         "X: y\x00\r\nTransfer-Encoding: chunked\r\n",
     ] {
-        let answer = send_hidden(&service, lines, &body).await;
+        let answer = send_hidden_request(&service, lines, &body).await;
         assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{lines:?}: {answer}");
         assert!(answer.starts_with("HTTP/1.1 400 "), "{lines:?}: {answer}");
         assert!(!answer.contains("hidden-request"), "{lines:?}: {answer}");
@@ -83,13 +83,13 @@ async fn an_ambiguous_length_is_refused() {
 /// HTTP/1.0 has no chunks, and a chunk whose size is no number ends the connection.
 #[tokio::test]
 async fn invalid_chunks_close_the_connection() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     let http_1_0_request = format!(
         "POST /agents/echo/v1 HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
          0\r\n\r\n{HIDDEN_REQUEST}"
     );
     let answer =
-        String::from_utf8_lossy(&service.raw(http_1_0_request.as_bytes()).await).into_owned();
+        String::from_utf8_lossy(&service.send_raw(http_1_0_request.as_bytes()).await).into_owned();
     assert!(answer.starts_with("HTTP/1.1 400 ") || answer.starts_with("HTTP/1.0 400 "), "{answer}");
     assert!(!answer.contains("hidden-request"), "{answer}");
     for chunks in [
@@ -100,7 +100,7 @@ async fn invalid_chunks_close_the_connection() {
         "ffffffffffffffffff\r\n",
     ] {
         let body = format!("{chunks}{HIDDEN_REQUEST}");
-        let answer = send_hidden(&service, "Transfer-Encoding: chunked\r\n", &body).await;
+        let answer = send_hidden_request(&service, "Transfer-Encoding: chunked\r\n", &body).await;
         assert!(!answer.contains("hidden-request"), "{chunks:?}: {answer}");
         assert!(answer.matches("HTTP/1.1 ").count() <= 1, "{chunks:?}: {answer}");
     }

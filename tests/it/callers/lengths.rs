@@ -3,13 +3,15 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Service, Setup, TestResponse, fake, json_rpc_call, message, within_deadline};
+use crate::harness::{
+    Service, Setup, TestResponse, fake_agent, json_rpc_call, message, within_deadline,
+};
 
 /// Length of a body that the service refuses here.
 const LONG_BODY_BYTES: usize = 99_000_000;
 
 /// Every kind of path that accepts a body.
-const PATHS: &[&str] = &[
+const BODY_PATHS: &[&str] = &[
     "/agents/echo/v1",
     "/agents/echo/v1/message:send",
     "/api/v1/executions",
@@ -18,12 +20,12 @@ const PATHS: &[&str] = &[
 ];
 
 /// A service that waits for a missing body longer than any wait of a test.
-async fn start() -> Service {
-    Setup::server("body_timeout = 600", &fake("echo", "echo", "")).start().await
+async fn start_service() -> Service {
+    Setup::with_server_settings("body_timeout = 600", &fake_agent("echo", "echo", "")).start().await
 }
 
 /// Head of a request with these further lines.
-fn head(service: &Service, path: &str, lines: &str) -> String {
+fn request_head(service: &Service, path: &str, lines: &str) -> String {
     format!(
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\n{lines}\r\n",
@@ -39,21 +41,21 @@ async fn read_to_end(stream: &mut TcpStream) -> String {
 }
 
 /// Sends a head without a body and reads the answer.
-async fn send_refused(service: &Service, head: &str) -> TestResponse {
+async fn send_head(service: &Service, head: &str) -> TestResponse {
     let mut stream = service.connect().await;
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut bytes = vec![0; 1 << 16];
-    let read = within_deadline("the answer", stream.read(&mut bytes)).await.unwrap();
-    TestResponse::read(&bytes[..read]).unwrap()
+    let length = within_deadline("the answer", stream.read(&mut bytes)).await.unwrap();
+    TestResponse::parse(&bytes[..length]).unwrap()
 }
 
 #[tokio::test]
 async fn a_declared_length_over_the_limit_is_refused_by_the_head() {
-    let service = start().await;
-    for path in PATHS {
+    let service = start_service().await;
+    for path in BODY_PATHS {
         for expect_header in ["", "Expect: 100-continue\r\n"] {
             let lines = format!("Content-Length: {LONG_BODY_BYTES}\r\n{expect_header}");
-            let refused = send_refused(&service, &head(&service, path, &lines)).await;
+            let refused = send_head(&service, &request_head(&service, path, &lines)).await;
             // A path that reads no body sends its usual answer.
             let expected = if path.ends_with("reload") { 200 } else { 413 };
             assert_eq!(refused.status, expected, "{path} {expect_header:?}");
@@ -67,23 +69,27 @@ async fn a_declared_length_over_the_limit_is_refused_by_the_head() {
 
 #[tokio::test]
 async fn a_caller_without_a_token_is_not_invited_to_send() {
-    let service = start().await;
-    for path in PATHS {
+    let service = start_service().await;
+    for path in BODY_PATHS {
         let lines = format!("Content-Length: {LONG_BODY_BYTES}\r\nExpect: 100-continue\r\n");
-        let head = head(&service, path, &lines).replace(&service.token, "x");
+        let head = request_head(&service, path, &lines).replace(&service.token, "x");
         // Each path is one wrong token; the fifth is blocked with the next one.
-        assert_eq!(send_refused(&service, &head).await.status, 401, "{path}");
+        assert_eq!(send_head(&service, &head).await.status, 401, "{path}");
     }
 }
 
 /// The client reads nothing before it has written everything.
 #[tokio::test]
 async fn a_refusal_reaches_a_client_that_sends_its_whole_body() {
-    let service = start().await;
+    let service = start_service().await;
     let chunk = vec![b'x'; 1 << 20];
     for token in [service.token.as_str(), "wrong"] {
         let mut stream = service.connect().await;
-        let head = head(&service, PATHS[0], &format!("Content-Length: {LONG_BODY_BYTES}\r\n"));
+        let head = request_head(
+            &service,
+            BODY_PATHS[0],
+            &format!("Content-Length: {LONG_BODY_BYTES}\r\n"),
+        );
         let head = head.replace(&service.token, token);
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut remaining = LONG_BODY_BYTES;
@@ -100,16 +106,16 @@ async fn a_refusal_reaches_a_client_that_sends_its_whole_body() {
 
 #[tokio::test]
 async fn a_chunked_body_is_refused_where_it_grows_over_the_limit() {
-    let service = start().await;
+    let service = start_service().await;
     let chunk = [format!("{:x}\r\n", 1 << 20).as_bytes(), &vec![b'x'; 1 << 20], b"\r\n"].concat();
-    for (chunks, stalls) in [(5, true), (30, false)] {
+    for (chunks, is_incomplete) in [(5, true), (30, false)] {
         let mut stream = service.connect().await;
-        let head = head(&service, PATHS[0], "Transfer-Encoding: chunked\r\n");
+        let head = request_head(&service, BODY_PATHS[0], "Transfer-Encoding: chunked\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         for _ in 0..chunks {
             within_deadline("writing", stream.write_all(&chunk)).await.unwrap();
         }
-        if !stalls {
+        if !is_incomplete {
             stream.write_all(b"0\r\n\r\n").await.unwrap();
         }
         let answer = read_to_end(&mut stream).await;
@@ -120,11 +126,11 @@ async fn a_chunked_body_is_refused_where_it_grows_over_the_limit() {
 
 #[tokio::test]
 async fn a_body_within_the_limit_is_still_invited() {
-    let service = start().await;
+    let service = start_service().await;
     let body = json_rpc_call("message/send", &message("hello"));
     let lines = format!("Content-Length: {}\r\nExpect: 100-continue\r\n", body.len());
     let mut stream = service.connect().await;
-    stream.write_all(head(&service, PATHS[0], &lines).as_bytes()).await.unwrap();
+    stream.write_all(request_head(&service, BODY_PATHS[0], &lines).as_bytes()).await.unwrap();
     let mut interim_response = [0; 25];
     within_deadline("an invitation", stream.read_exact(&mut interim_response)).await.unwrap();
     assert_eq!(&interim_response, b"HTTP/1.1 100 Continue\r\n\r\n");

@@ -11,11 +11,13 @@ use hyper_util::rt::TokioExecutor;
 use prost::Message as _;
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed, outcome};
-use crate::harness::{Service, ServiceClient, Setup, TestResponse, fake, message, within_deadline};
+use crate::harness::client::{completed_with, outcome};
+use crate::harness::{
+    Service, ServiceClient, Setup, TestResponse, fake_agent, message, within_deadline,
+};
 
 /// Cards, health and a path that does not exist: they need no token.
-const PUBLIC: &[(&str, u16)] = &[
+const PUBLIC_PATHS: &[(&str, u16)] = &[
     ("/.well-known/agent-card.json", 200),
     ("/agents/echo/.well-known/agent-card.json", 200),
     ("/health", 200),
@@ -23,18 +25,18 @@ const PUBLIC: &[(&str, u16)] = &[
     ("/nowhere", 404),
 ];
 
-const KEY: &str = "key-key-key-key-key-key-key-key-1";
+const API_KEY: &str = "key-key-key-key-key-key-key-key-1";
 
 /// An agent that requires a token of the service, and one that accepts a key too.
 fn agents() -> String {
     let keyed = "auth = { type = \"api_key\", header = \"X-Key\", token_env = \"KEY\" }";
-    [fake("echo", "echo", ""), fake("keyed", "echo", keyed)].concat()
+    [fake_agent("echo", "echo", ""), fake_agent("keyed", "echo", keyed)].concat()
 }
 
 /// A service that waits for a missing body longer than any wait of a test.
-async fn start() -> Service {
-    Setup::server("default_agent = 'echo'\nbody_timeout = 600", &agents())
-        .env("KEY", KEY)
+async fn start_service() -> Service {
+    Setup::with_server_settings("default_agent = 'echo'\nbody_timeout = 600", &agents())
+        .env("KEY", API_KEY)
         .start()
         .await
 }
@@ -46,22 +48,26 @@ fn wrong_token(number: usize) -> String {
 
 /// Answers of every transport to this token: the name of the transport, the HTTP status or that of gRPC,
 /// and the seconds of `Retry-After`.
-async fn over_all_transports(
+async fn send_over_all_transports(
     service: &Service,
     token: &str,
 ) -> Vec<(&'static str, u64, Option<u64>)> {
-    let client = service.with(token);
+    let client = service.with_token(token);
     let send = json!({"message": {"role": "ROLE_USER", "messageId": uuid::Uuid::new_v4(),
         "parts": [{"text": "hello"}]}});
     let bearer = format!("Authorization: Bearer {token}");
-    let json = "Content-Type: application/json".to_owned();
-    let rest = [bearer, json, "A2A-Version: 1.0".to_owned()];
+    let content_type = "Content-Type: application/json".to_owned();
+    let rest_headers = [bearer, content_type, "A2A-Version: 1.0".to_owned()];
     let answers = [
         ("JSON-RPC", client.call("echo", "message/send", &message("hello")).await),
         (
             "HTTP+JSON",
             client
-                .request("POST /agents/echo/v1/message:send", &rest, send.to_string().as_bytes())
+                .request(
+                    "POST /agents/echo/v1/message:send",
+                    &rest_headers,
+                    send.to_string().as_bytes(),
+                )
                 .await,
         ),
         ("API", client.get("/api/v1/executions").await),
@@ -72,9 +78,10 @@ async fn over_all_transports(
         (name, answer.status.into(), retry_after(&answer))
     };
     let mut results: Vec<_> = answers.into_iter().map(summarize).collect();
-    let response = grpc(&client, Some(("authorization", &format!("Bearer {token}"))), true).await;
-    let seconds = header(&response, "retry-after");
-    results.push(("gRPC", header(&response, "grpc-status").unwrap_or(0), seconds));
+    let response =
+        send_grpc_request(&client, Some(("authorization", &format!("Bearer {token}"))), true).await;
+    let seconds = numeric_header(&response, "retry-after");
+    results.push(("gRPC", numeric_header(&response, "grpc-status").unwrap_or(0), seconds));
     results
 }
 
@@ -82,12 +89,12 @@ fn retry_after(answer: &TestResponse) -> Option<u64> {
     answer.header("retry-after")?.parse().ok()
 }
 
-fn header<B>(response: &Response<B>, name: &str) -> Option<u64> {
+fn numeric_header<B>(response: &Response<B>, name: &str) -> Option<u64> {
     response.headers().get(name)?.to_str().ok()?.parse().ok()
 }
 
 /// Head of the response to `ListTasks` of `echo`, whose body ends, or never does.
-async fn grpc(
+async fn send_grpc_request(
     client: &ServiceClient,
     credential: Option<(&str, &str)>,
     body_ends: bool,
@@ -119,12 +126,12 @@ async fn grpc(
     within_deadline("the response", client.request(request)).await.unwrap()
 }
 
-async fn expect_open(service: &Service) {
-    for (path, status) in PUBLIC {
+async fn expect_public_access(service: &Service) {
+    for (path, status) in PUBLIC_PATHS {
         let answer = service.request(&format!("GET {path}"), &[], b"").await;
         assert_eq!(answer.status, *status, "{path}");
     }
-    for (name, status, wait) in over_all_transports(service, &service.token).await {
+    for (name, status, wait) in send_over_all_transports(service, &service.token).await {
         let expected = if name == "gRPC" { 0 } else { 200 };
         assert_eq!((status, wait), (expected, None), "{name}");
     }
@@ -132,45 +139,49 @@ async fn expect_open(service: &Service) {
 
 #[tokio::test]
 async fn a_wrong_token_is_blocked_alone_and_on_every_transport() {
-    let service = start().await;
+    let service = start_service().await;
     for _ in 0..5 {
-        assert_eq!(service.with(&wrong_token(1)).get("/status").await.status, 401);
+        assert_eq!(service.with_token(&wrong_token(1)).get("/status").await.status, 401);
     }
-    for (name, status, wait) in over_all_transports(&service, &wrong_token(1)).await {
+    for (name, status, wait) in send_over_all_transports(&service, &wrong_token(1)).await {
         let expected = if name == "gRPC" { 8 } else { 429 };
         assert_eq!(status, expected, "{name}");
         assert!(wait.is_some_and(|wait| (800..=900).contains(&wait)), "{name}: {wait:?}");
     }
-    expect_open(&service).await;
+    expect_public_access(&service).await;
     assert_eq!(service.request("GET /status", &[], b"").await.status, 401);
-    assert_eq!(service.with(&wrong_token(2)).get("/status").await.status, 401);
+    assert_eq!(service.with_token(&wrong_token(2)).get("/status").await.status, 401);
     let blocks = service.stderr_text().matches("wrong credential blocked").count();
     assert_eq!(blocks, 1, "{}", service.stderr_text());
 }
 
 #[tokio::test]
 async fn different_wrong_tokens_block_the_wrong_ones_of_their_address() {
-    let service = start().await;
+    let service = start_service().await;
     for number in 0..5 {
-        assert_eq!(service.with(&wrong_token(number)).get("/status").await.status, 401, "{number}");
+        assert_eq!(
+            service.with_token(&wrong_token(number)).get("/status").await.status,
+            401,
+            "{number}"
+        );
     }
     for number in 3..9 {
-        let refused = service.with(&wrong_token(number)).get("/status").await;
+        let refused = service.with_token(&wrong_token(number)).get("/status").await;
         assert_eq!((refused.status, retry_after(&refused).is_some()), (429, true), "{number}");
         assert_eq!(refused.json()["code"], "locked-out");
     }
-    for (name, status, wait) in over_all_transports(&service, &wrong_token(9)).await {
+    for (name, status, wait) in send_over_all_transports(&service, &wrong_token(9)).await {
         let expected = if name == "gRPC" { 8 } else { 429 };
         assert_eq!((status, wait.is_some()), (expected, true), "{name}");
     }
-    expect_open(&service).await;
+    expect_public_access(&service).await;
 }
 
 /// Clients that send wrong tokens in a loop slow down no other caller, also while
 /// the table is locked and full.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_valid_caller_is_served_while_others_guess_tokens() {
-    let service = start().await;
+    let service = start_service().await;
     let guessers: Vec<_> = (0..8)
         .map(|guesser| {
             let client = service.client.clone();
@@ -186,17 +197,17 @@ async fn a_valid_caller_is_served_while_others_guess_tokens() {
         .collect();
     while !guessers.iter().all(tokio::task::JoinHandle::is_finished) {
         let task = within_deadline("the answer", service.send("echo", "hello")).await;
-        assert_eq!(outcome(&task), completed("hello"));
+        assert_eq!(outcome(&task), completed_with("hello"));
     }
     for guesser in guessers {
         guesser.await.unwrap();
     }
-    expect_open(&service).await;
+    expect_public_access(&service).await;
 }
 
 #[tokio::test]
 async fn the_key_of_an_agent_is_blocked_like_a_token() {
-    let service = start().await;
+    let service = start_service().await;
     let send = async |key: &str| {
         let headers = [format!("X-Key: {key}"), "Content-Type: application/json".to_owned()];
         let body = crate::harness::json_rpc_call("message/send", &message("hello"));
@@ -206,45 +217,45 @@ async fn the_key_of_an_agent_is_blocked_like_a_token() {
         assert_eq!(send(&wrong_token(1)).await, 401);
     }
     assert_eq!(send(&wrong_token(1)).await, 429);
-    assert_eq!(send(KEY).await, 200);
-    let refused = grpc(&service.client, Some(("x-key", &wrong_token(1))), true).await;
-    assert_eq!(header(&refused, "grpc-status"), Some(8));
-    expect_open(&service).await;
+    assert_eq!(send(API_KEY).await, 200);
+    let refused = send_grpc_request(&service.client, Some(("x-key", &wrong_token(1))), true).await;
+    assert_eq!(numeric_header(&refused, "grpc-status"), Some(8));
+    expect_public_access(&service).await;
 }
 
 /// For an agent that accepts a key, only the message names the agent. A caller who may use no agent is
 /// refused before the message is read: this body never ends.
 #[tokio::test]
 async fn the_message_of_an_anonymous_grpc_caller_is_not_read() {
-    let service = start().await;
+    let service = start_service().await;
     for credential in [
         None,
         Some(("x-key", "no-key-no-key-no-key-no-key-no-key")),
         Some(("authorization", "Bearer x")),
     ] {
-        let refused = grpc(&service.client, credential, false).await;
-        assert_eq!(header(&refused, "grpc-status"), Some(16), "{credential:?}");
+        let refused = send_grpc_request(&service.client, credential, false).await;
+        assert_eq!(numeric_header(&refused, "grpc-status"), Some(16), "{credential:?}");
     }
     // A key of some agent is a credential: the message is read, and names another agent.
-    let refused = grpc(&service.client, Some(("x-key", KEY)), true).await;
-    assert_eq!(header(&refused, "grpc-status"), Some(16));
+    let refused = send_grpc_request(&service.client, Some(("x-key", API_KEY)), true).await;
+    assert_eq!(numeric_header(&refused, "grpc-status"), Some(16));
 }
 
 #[tokio::test]
 async fn the_command_line_reports_the_duration_of_a_lockout() {
-    let service = start().await;
+    let service = start_service().await;
     std::fs::write(service.setup.test_folder().join("wrong.token"), wrong_token(1)).unwrap();
     let token_args = ["--token-file", "wrong.token"];
     let run = async |words: &[&str]| service.command(&[words, &token_args].concat(), "").await;
     for _ in 0..5 {
         let refused = run(&["status"]).await;
-        assert_eq!(refused.code, Some(2));
+        assert_eq!(refused.exit_code, Some(2));
         assert!(refused.stderr.contains("(unauthenticated)"), "{}", refused.stderr);
     }
     for words in [&["status"][..], &["send", "echo", "x"], &["send", "--no-stream", "echo", "x"]] {
         let refused = run(words).await;
         let stderr = &refused.stderr;
-        assert_eq!(refused.code, Some(2), "{stderr}");
+        assert_eq!(refused.exit_code, Some(2), "{stderr}");
         let durations = ["14 min ", "15 min 0 s"];
         let messages =
             durations.map(|duration| format!("wrong tokens are blocked for another {duration}"));
@@ -257,5 +268,5 @@ async fn the_command_line_reports_the_duration_of_a_lockout() {
     let seconds = error["retryAfterSeconds"].as_u64().unwrap();
     assert!((800..=900).contains(&seconds), "{error}");
     let valid = service.command(&["send", "echo", "hello"], "").await;
-    assert_eq!((valid.code, valid.stdout.as_str()), (Some(0), "hello"));
+    assert_eq!((valid.exit_code, valid.stdout.as_str()), (Some(0), "hello"));
 }

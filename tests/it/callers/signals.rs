@@ -4,12 +4,12 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::harness::client::{completed, outcome};
+use crate::harness::client::{completed_with, outcome};
 use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, fake, gated, poll_until, within_deadline};
+use crate::harness::{Service, Setup, fake_agent, gated_agent, poll_until, within_deadline};
 
 /// Ignores every polite request to end, as do its children, one of which has left its session.
-const STUBBORN: &str = r#"
+const STUBBORN_AGENT: &str = r#"
 [agents.stubborn]
 command = "sh"
 args = ["-c", '''
@@ -26,21 +26,21 @@ stop_grace = 60
 
 async fn wait_for_drain(service: &Service, agent: &str) {
     poll_until("the drain", async || {
-        (service.agent(agent).await["health"] == "draining").then_some(())
+        (service.agent_status(agent).await["health"] == "draining").then_some(())
     })
     .await;
 }
 
 /// Starts an execution for which a caller waits; returns its id and the future answer of the caller.
-async fn start_waiting(service: &Service) -> (String, JoinHandle<Value>) {
+async fn start_with_waiting_caller(service: &Service) -> (String, JoinHandle<Value>) {
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("stubborn", "ann").await });
     poll_until("both processes", async || {
         (service.setup.read("log").lines().count() == 2).then_some(())
     })
     .await;
-    let running = service.agent("stubborn").await["running"][0]["id"].clone();
-    (running.as_str().unwrap().to_owned(), caller)
+    let running_id = service.agent_status("stubborn").await["running"][0]["id"].clone();
+    (running_id.as_str().unwrap().to_owned(), caller)
 }
 
 #[tokio::test]
@@ -50,19 +50,20 @@ async fn a_second_signal_kills_and_records_running_work() {
         (Signal::SIGTERM, Signal::SIGINT),
         (Signal::SIGINT, Signal::SIGINT),
     ] {
-        let agents = [STUBBORN, &fake("echo", "echo", "")].concat();
-        let mut service = Setup::server("drain_timeout = 600", &agents).start().await;
-        let (id, running) = start_waiting(&service).await;
+        let agents = [STUBBORN_AGENT, &fake_agent("echo", "echo", "")].concat();
+        let mut service = Setup::with_server_settings("drain_timeout = 600", &agents).start().await;
+        let (id, running) = start_with_waiting_caller(&service).await;
         let client = service.client.clone();
         let caller = tokio::spawn(async move { client.send("stubborn", "bob").await });
         poll_until("bob in the queue", async || {
-            (service.agent("stubborn").await["queued"].as_array().unwrap().len() == 1).then_some(())
+            (service.agent_status("stubborn").await["queued"].as_array().unwrap().len() == 1)
+                .then_some(())
         })
         .await;
         service.signal(first);
         wait_for_drain(&service, "stubborn").await;
         service.signal(second);
-        assert_eq!(service.exit().await.code(), Some(0), "{second}");
+        assert_eq!(service.wait_for_exit().await.code(), Some(0), "{second}");
         // Both callers were answered before that.
         assert_eq!(
             within_deadline("an answer", caller).await.unwrap()["status"]["state"],
@@ -78,15 +79,16 @@ async fn a_second_signal_kills_and_records_running_work() {
         // R-55: A second SIGTERM or SIGINT kills running work, records it as cancelled, and ends
         // the service within seconds
         assert_eq!(outcome(&service.task("stubborn", &id).await), expected, "{second}");
-        assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
+        assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
     }
 }
 
 /// The first deadline has passed and the agent is in its grace period.
 #[tokio::test]
 async fn a_second_signal_waits_for_no_grace_period() {
-    let mut service = Setup::server("drain_timeout = 0.1", STUBBORN).start().await;
-    let (id, _running) = start_waiting(&service).await;
+    let mut service =
+        Setup::with_server_settings("drain_timeout = 0.1", STUBBORN_AGENT).start().await;
+    let (id, _running) = start_with_waiting_caller(&service).await;
     service.sigterm();
     // The service asks the program to end when the drain is over. The grace is a minute, which is longer than any wait
     // of a test.
@@ -94,7 +96,7 @@ async fn a_second_signal_waits_for_no_grace_period() {
     assert!(!processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
     service.sigterm();
     // R-105: The second signal also ends programs in their grace period
-    assert_eq!(service.exit().await.code(), Some(0));
+    assert_eq!(service.wait_for_exit().await.code(), Some(0));
     assert_eq!(processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")), Vec::<i32>::new());
     service.restart().await;
     assert_eq!(outcome(&service.task("stubborn", &id).await).0, "canceled");
@@ -104,23 +106,24 @@ async fn a_second_signal_waits_for_no_grace_period() {
 #[tokio::test]
 async fn a_second_signal_kills_programs_that_are_just_started() {
     let agents: Vec<_> = (0..8)
-        .map(|number| gated(&format!("one{number}"), "max_concurrent = 4\nstop_grace = 60"))
+        .map(|number| gated_agent(&format!("one{number}"), "max_concurrent = 4\nstop_grace = 60"))
         .collect();
-    let mut service = Setup::server("drain_timeout = 600", &agents.concat()).start().await;
+    let mut service =
+        Setup::with_server_settings("drain_timeout = 600", &agents.concat()).start().await;
     let mut ids = Vec::new();
     for number in 0..8 {
         for word in ["ann", "bob", "cid", "dan"] {
             let agent = format!("one{number}");
-            ids.push((agent.clone(), service.begin(&agent, word).await));
+            ids.push((agent.clone(), service.start_task(&agent, word).await));
         }
     }
     service.sigterm();
     wait_for_drain(&service, "one0").await;
     service.sigterm();
-    assert_eq!(service.exit().await.code(), Some(0));
+    assert_eq!(service.wait_for_exit().await.code(), Some(0));
     let home = format!("HOME={}", service.setup.test_folder().join("home").display());
     assert_eq!(processes_with_env(&home), Vec::<i32>::new());
-    service.setup.open("go");
+    service.setup.open_gate("go");
     service.restart().await;
     for (agent, id) in ids {
         let (state, text) = outcome(&service.wait_for_end(&agent, &id).await);
@@ -132,13 +135,13 @@ async fn a_second_signal_kills_programs_that_are_just_started() {
 
 #[tokio::test]
 async fn a_handover_leaves_programs_to_the_next_service() {
-    let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
-    let id = service.begin("one", "ann").await;
+    let mut service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     service.signal(Signal::SIGUSR2);
-    assert_eq!(service.exit().await.code(), Some(0));
+    assert_eq!(service.wait_for_exit().await.code(), Some(0));
     assert!(!processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
-    service.setup.open("go");
+    service.setup.open_gate("go");
     service.restart().await;
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed("ann\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed_with("ann\n"));
 }

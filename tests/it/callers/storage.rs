@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use crate::harness::client::{completed, id, outcome, state};
+use crate::harness::client::{completed_with, id, outcome, state};
 use crate::harness::disk::SmallDisk;
 use crate::harness::{
-    Service, Setup, TestResponse, fake, gated, message, message_with_id, poll_until,
+    Service, Setup, TestResponse, fake_agent, gated_agent, message, message_with_id, poll_until,
 };
 
 /// Longest time from the end of the work to the answer of a caller who waits.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A caller that waits for the end, with a message id of its own.
-fn spawn_waiting(service: &Service, agent: &'static str) -> JoinHandle<TestResponse> {
+fn spawn_waiting_caller(service: &Service, agent: &'static str) -> JoinHandle<TestResponse> {
     let client = service.client.clone();
     let params = message_with_id(agent, "ann");
     tokio::spawn(async move { client.call(agent, "message/send", &params).await })
@@ -43,32 +43,32 @@ async fn send_until_refused(service: &Service) -> TestResponse {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_gives_waiting_callers_ledger_unavailable() {
-    let agents = [fake("echo", "echo", ""), gated("gate", "")].concat();
+    let agents = [fake_agent("echo", "echo", ""), gated_agent("gate", "")].concat();
     let setup = Setup::new(&format!("{agents}\n[pressure]\nenabled = false\n"));
-    let Some(disk) = SmallDisk::for_ledger(setup.test_folder(), 16) else { return };
+    let Some(disk) = SmallDisk::mount_for_ledger(setup.test_folder(), 16) else { return };
     let (service, disk) = (setup.start().await, disk);
-    let caller = spawn_waiting(&service, "gate");
+    let caller = spawn_waiting_caller(&service, "gate");
     service.setup.wait_for_text("log", "start ann\n").await;
     disk.fill();
     let expected = (503, "ledger-unavailable".to_owned(), true);
     assert_eq!(refusal_content(&send_until_refused(&service).await), expected, "new work");
 
-    service.setup.open("go");
+    service.setup.open_gate("go");
     service.setup.wait_for_text("log", "start ann\nend ann\n").await;
-    let ended = Instant::now();
+    let ended_at = Instant::now();
     let answer = timeout(ANSWER_TIMEOUT, caller).await.expect("an answer in time").unwrap();
     // New work is refused with a reason that names the disk, and a caller who waits for an
     // end that cannot be recorded gets an answer within 30 seconds of that end
-    assert_eq!(refusal_content(&answer), expected, "{answer:?} after {:?}", ended.elapsed());
+    assert_eq!(refusal_content(&answer), expected, "{answer:?} after {:?}", ended_at.elapsed());
     // It did not crash, and is still read.
-    assert_eq!(service.agent("gate").await["health"], "alive");
+    assert_eq!(service.agent_status("gate").await["health"], "alive");
 
-    disk.free();
+    disk.remove_filler();
     // The same message finds the same task. Its output is stored, or its end reports that storing it failed.
     let gate = resend(&service, "gate").await;
     assert!(["completed", "failed"].contains(&state(&gate).as_str()), "{gate}");
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n", "it ran once");
-    assert_eq!(outcome(&service.send("echo", "next").await), completed("next"));
+    assert_eq!(outcome(&service.send("echo", "next").await), completed_with("next"));
     assert_eq!(id(&gate), id(&resend(&service, "gate").await));
 }
 

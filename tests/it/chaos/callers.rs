@@ -22,7 +22,7 @@ pub(super) struct CallerMessage {
 }
 
 /// Sends a message until an execution is named, and gives its id.
-pub(super) async fn send(
+pub(super) async fn send_until_accepted(
     clients: watch::Receiver<ServiceClient>,
     message: CallerMessage,
 ) -> (CallerMessage, String) {
@@ -41,7 +41,7 @@ pub(super) async fn cancel(
     id: String,
 ) {
     let params = json!({"id": id});
-    answer(&clients, &message, "tasks/cancel", &params).await;
+    first_answer(&clients, &message, "tasks/cancel", &params).await;
 }
 
 async fn call(
@@ -50,19 +50,19 @@ async fn call(
     method: &str,
     params: &Value,
 ) -> Value {
-    let answer = answer(clients, message, method, params).await;
+    let answer = first_answer(clients, message, method, params).await;
     assert_eq!(answer["error"], Value::Null, "{method} of {message:?}");
     answer["result"].clone()
 }
 
 /// The first answer that comes whole, from whichever life of the service.
-async fn answer(
+async fn first_answer(
     clients: &watch::Receiver<ServiceClient>,
     message: &CallerMessage,
     method: &str,
     params: &Value,
 ) -> Value {
-    let answered = tokio::time::timeout(CALL_TIMEOUT, async {
+    let answer_future = tokio::time::timeout(CALL_TIMEOUT, async {
         let mut ticks = tokio::time::interval(Duration::from_millis(20));
         loop {
             ticks.tick().await;
@@ -72,5 +72,5 @@ async fn answer(
             }
         }
     });
-    answered.await.unwrap_or_else(|_| panic!("{method} of {message:?} was never answered"))
+    answer_future.await.unwrap_or_else(|_| panic!("{method} of {message:?} was never answered"))
 }

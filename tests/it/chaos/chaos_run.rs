@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::callers::{CallerMessage, cancel, send};
+use super::callers::{CallerMessage, cancel, send_until_accepted};
 use super::seeded_rng::ChaosRng;
 use crate::harness::Service;
 use crate::harness::client::ServiceClient;
-use crate::harness::processes::{is_alive, kill9, processes_with_env, wardens};
+use crate::harness::processes::{is_alive, kill9, processes_with_env, warden_pids};
 use crate::history_check::{AgentLogLine, HistoryCase, is_warden};
 
 /// How long everything may take to come to rest.
@@ -35,7 +35,7 @@ pub(super) struct ChaosRun {
     rng: ChaosRng,
     clients: watch::Sender<ServiceClient>,
     tokens: [String; 3],
-    sent: Vec<CallerMessage>,
+    sent_messages: Vec<CallerMessage>,
     /// The executions by the ids of their messages.
     pub(super) accepted: BTreeMap<String, String>,
     calls: JoinSet<Option<(CallerMessage, String)>>,
@@ -47,9 +47,9 @@ impl ChaosRun {
     pub(super) fn new(service: Service, rng: ChaosRng) -> Self {
         let clients = watch::Sender::new(service.client.clone());
         let tokens = [service.token.clone(), "a".repeat(40), "b".repeat(40)];
-        let (sent, accepted) = (Vec::new(), BTreeMap::new());
+        let (sent_messages, accepted) = (Vec::new(), BTreeMap::new());
         let (calls, wardens) = (JoinSet::new(), BTreeSet::new());
-        Self { service, rng, clients, tokens, sent, accepted, calls, wardens }
+        Self { service, rng, clients, tokens, sent_messages, accepted, calls, wardens }
     }
 
     /// Lets so many of these things happen.
@@ -57,12 +57,12 @@ impl ChaosRun {
         for _ in 0..rounds {
             let action = *self.rng.pick(actions).unwrap();
             println!("{action:?}");
-            self.wardens.extend(wardens(self.service.pid()));
+            self.wardens.extend(warden_pids(self.service.pid()));
             self.perform(action).await;
             while let Some(result) = self.calls.try_join_next() {
                 self.record_result(result.unwrap());
             }
-            if self.calls.len() > MAX_UNFINISHED || self.unfinished().await > MAX_UNFINISHED {
+            if self.calls.len() > MAX_UNFINISHED || self.unfinished_count().await > MAX_UNFINISHED {
                 self.wait_until_idle().await;
             }
             // The story is what comes in between: it gets a moment of a length that is drawn.
@@ -74,13 +74,13 @@ impl ChaosRun {
         match action {
             ChaosAction::Send => {
                 for _ in 0..=self.rng.below(3) {
-                    let message = self.message();
-                    self.sent.push(message.clone());
+                    let message = self.next_message();
+                    self.sent_messages.push(message.clone());
                     self.start_call(message);
                 }
             }
             ChaosAction::SendAgain => {
-                let message = self.rng.pick(&self.sent).cloned();
+                let message = self.rng.pick(&self.sent_messages).cloned();
                 message.into_iter().for_each(|message| self.start_call(message));
             }
             ChaosAction::Cancel => self.cancel(),
@@ -100,24 +100,24 @@ impl ChaosRun {
         }
     }
 
-    fn message(&mut self) -> CallerMessage {
+    fn next_message(&mut self) -> CallerMessage {
         let agent = *self.rng.pick(&["writer", "editor", "reader"]).unwrap();
         let token = self.rng.pick(&self.tokens).unwrap().clone();
         let work_ms = self.rng.below(120);
-        CallerMessage { token, agent, id: format!("m-{}", self.sent.len()), work_ms }
+        CallerMessage { token, agent, id: format!("m-{}", self.sent_messages.len()), work_ms }
     }
 
     fn start_call(&mut self, message: CallerMessage) {
         let clients = self.clients.subscribe();
-        self.calls.spawn(async { Some(send(clients, message).await) });
+        self.calls.spawn(async { Some(send_until_accepted(clients, message).await) });
     }
 
     fn cancel(&mut self) {
-        let known = self.sent.iter().rev().take(10);
-        let known =
-            known.filter_map(|sent| Some((sent.clone(), self.accepted.get(&sent.id)?.clone())));
-        let known: Vec<_> = known.collect();
-        if let Some((message, id)) = self.rng.pick(&known).cloned() {
+        let cancellable = self.sent_messages.iter().rev().take(10);
+        let cancellable = cancellable
+            .filter_map(|message| Some((message.clone(), self.accepted.get(&message.id)?.clone())));
+        let cancellable: Vec<_> = cancellable.collect();
+        if let Some((message, id)) = self.rng.pick(&cancellable).cloned() {
             let clients = self.clients.subscribe();
             self.calls.spawn(async {
                 cancel(clients, message, id).await;
@@ -128,8 +128,11 @@ impl ChaosRun {
 
     fn record_result(&mut self, result: Option<(CallerMessage, String)>) {
         let Some((message, id)) = result else { return };
-        let known = self.accepted.insert(message.id.clone(), id.clone());
-        assert!(known.as_ref().is_none_or(|known| *known == id), "{message:?}: {known:?}, {id}");
+        let known_id = self.accepted.insert(message.id.clone(), id.clone());
+        assert!(
+            known_id.as_ref().is_none_or(|known_id| *known_id == id),
+            "{message:?}: {known_id:?}, {id}"
+        );
     }
 
     fn kill_child(&mut self) {
@@ -137,21 +140,23 @@ impl ChaosRun {
         let has_ended = |start: &AgentLogLine| {
             log_lines.iter().any(|line| line.kind == "end" && line.pid == start.pid)
         };
-        let running = log_lines.iter().filter(|line| line.kind == "start" && !has_ended(line));
+        let unfinished_lines =
+            log_lines.iter().filter(|line| line.kind == "start" && !has_ended(line));
         let mark = |line: &AgentLogLine| format!("ALGONIUS_EXECUTION_ID={}", line.execution);
-        let running = running.filter(|line| {
+        let running_lines = unfinished_lines.filter(|line| {
             is_alive(line.pid) && processes_with_env(&mark(line)).contains(&line.pid)
         });
-        let running: Vec<_> = running.map(|line| line.pid).collect();
-        self.kill_one(&running);
+        let running_pids: Vec<_> = running_lines.map(|line| line.pid).collect();
+        self.kill_random(&running_pids);
     }
 
     fn kill_warden(&mut self) {
-        let running: Vec<_> = self.wardens.iter().copied().filter(|pid| is_warden(*pid)).collect();
-        self.kill_one(&running);
+        let running_wardens: Vec<_> =
+            self.wardens.iter().copied().filter(|pid| is_warden(*pid)).collect();
+        self.kill_random(&running_wardens);
     }
 
-    fn kill_one(&mut self, candidates: &[i32]) {
+    fn kill_random(&mut self, candidates: &[i32]) {
         // It may have ended in this very moment.
         if let Some(pid) = self.rng.pick(candidates).filter(|pid| is_alive(**pid)) {
             kill9(*pid);
@@ -173,38 +178,38 @@ impl ChaosRun {
         while let Some(result) = self.calls.join_next().await {
             self.record_result(result.unwrap());
         }
-        let ended = tokio::time::timeout(IDLE_TIMEOUT, async {
+        let idle_wait = tokio::time::timeout(IDLE_TIMEOUT, async {
             let mut ticks = tokio::time::interval(Duration::from_millis(50));
-            while self.unfinished().await > 0 {
+            while self.unfinished_count().await > 0 {
                 ticks.tick().await;
             }
         });
-        if ended.await.is_err() {
+        if idle_wait.await.is_err() {
             let stuck = self.service.get("/api/v1/executions?unfinished=true").await;
             panic!("stuck: {}\n{}", stuck.body, self.service.get("/status").await.body);
         }
     }
 
-    async fn unfinished(&self) -> usize {
+    async fn unfinished_count(&self) -> usize {
         let list = self.service.get("/api/v1/executions?unfinished=true&limit=1000").await.json();
         list["executions"].as_array().unwrap_or_else(|| panic!("{list}")).len()
     }
 
     /// Every message comes once more, and is known.
     pub(super) async fn send_all_again(&mut self) {
-        self.sent.clone().into_iter().for_each(|message| self.start_call(message));
+        self.sent_messages.clone().into_iter().for_each(|message| self.start_call(message));
         self.wait_until_idle().await;
     }
 
     /// What the agents wrote down.
     pub(super) fn log_lines(&self) -> Vec<AgentLogLine> {
-        self.service.setup.read("witnessed").lines().map(AgentLogLine::read).collect()
+        self.service.setup.read("witnessed").lines().map(AgentLogLine::parse).collect()
     }
 
     /// What is to be judged.
-    pub(super) fn case(&self) -> HistoryCase<'_> {
-        let Self { service, accepted, wardens, sent, .. } = self;
-        HistoryCase { service, accepted, messages: sent.len(), wardens }
+    pub(super) fn history_case(&self) -> HistoryCase<'_> {
+        let Self { service, accepted, wardens, sent_messages, .. } = self;
+        HistoryCase { service, accepted, message_count: sent_messages.len(), wardens }
     }
 
     /// Returns when it has become so.

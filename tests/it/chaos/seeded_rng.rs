@@ -4,7 +4,7 @@
 pub(super) struct ChaosRng(pub(super) u64);
 
 impl ChaosRng {
-    fn roll(&mut self) -> u64 {
+    fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -13,7 +13,7 @@ impl ChaosRng {
 
     /// A number below `end`.
     pub(super) fn below(&mut self, end: u64) -> u64 {
-        self.roll() % end.max(1)
+        self.next_u64() % end.max(1)
     }
 
     /// One of these, if there are any.

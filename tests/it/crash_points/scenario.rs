@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::harness::client::{id, message_with_id, state};
 use crate::harness::fault_injection::{Fault, Tally, remove_fault};
-use crate::harness::processes::wardens;
+use crate::harness::processes::warden_pids;
 use crate::harness::service::CommandOutput;
 use crate::harness::wait::DEADLINE;
 use crate::harness::{Service, ServiceClient, Setup};
@@ -50,7 +50,7 @@ const REQUESTS: [(&str, u64); 4] = [("reader", 5), ("writer", 20), ("editor", 20
 const END_STATES: [&str; 4] = ["completed", "failed", "canceled", "rejected"];
 
 /// What the runtime says where it cannot even begin, before anything of ours.
-const RUNTIME: &str = "failed to create UnixStream";
+const RUNTIME_START_FAILURE: &str = "failed to create UnixStream";
 
 /// How long it is waited for an answer where a fault stays.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -80,7 +80,7 @@ pub(super) async fn run_scenario(fault: Fault) -> ScenarioResult {
     let (accepted, last_states, refused) = Default::default();
     let mut callers =
         CallerRecords { fault, accepted, last_states, refused, wardens: BTreeSet::new() };
-    let (service, tally) = match fault.into(setup).try_start().await {
+    let (service, tally) = match fault.inject_into(setup).try_start().await {
         Ok(mut service) => {
             callers.run_first_process(&mut service).await;
             callers.stop_service(&mut service).await;
@@ -98,14 +98,14 @@ pub(super) async fn run_scenario(fault: Fault) -> ScenarioResult {
     };
     callers.check_second_process(&service).await;
     let CallerRecords { accepted, wardens, refused, .. } = &callers;
-    let case = HistoryCase { service: &service, accepted, messages: REQUESTS.len(), wardens };
+    let case = HistoryCase { service: &service, accepted, message_count: REQUESTS.len(), wardens };
     let checker = HistoryChecker::new(case).await;
     checker.check().await;
-    let outcomes = checker.counts().into_keys().map(str::to_owned);
+    let outcomes = checker.outcome_counts().into_keys().map(str::to_owned);
     ScenarioResult { tally, outcomes: outcomes.chain(refused.iter().cloned()).collect() }
 }
 
-fn params(index: usize, work_ms: u64, blocking: bool) -> Value {
+fn message_params(index: usize, work_ms: u64, blocking: bool) -> Value {
     let mut params = message_with_id(&format!("m-{index}"), &format!("{work_ms}e-3"));
     params["configuration"] = json!({"blocking": blocking});
     params
@@ -113,10 +113,10 @@ fn params(index: usize, work_ms: u64, blocking: bool) -> Value {
 
 impl CallerRecords {
     async fn run_first_process(&mut self, service: &mut Service) {
-        self.wardens.extend(wardens(service.pid()));
+        self.wardens.extend(warden_pids(service.pid()));
         let client = service.client.clone();
         for (index, (agent, work_ms)) in REQUESTS.iter().enumerate() {
-            let params = params(index, *work_ms, index == 0);
+            let params = message_params(index, *work_ms, index == 0);
             if let Some(task) = self.try_call(&client, agent, "message/send", &params).await {
                 self.accepted.insert(format!("m-{index}"), id(&task));
                 self.record_state(&task);
@@ -131,7 +131,7 @@ impl CallerRecords {
             self.wait_until_settled(service, &client).await;
         }
         if !service.has_exited() {
-            self.wardens.extend(wardens(service.pid())); // It may have had to start another.
+            self.wardens.extend(warden_pids(service.pid())); // It may have had to start another.
         }
     }
 
@@ -191,8 +191,11 @@ impl CallerRecords {
     fn record_state(&mut self, task: &Value) {
         let state = state(task);
         if END_STATES.contains(&state.as_str()) {
-            let before = self.last_states.insert(id(task), state.clone());
-            assert!(before.as_ref().is_none_or(|before| *before == state), "{before:?}: {task}");
+            let previous_state = self.last_states.insert(id(task), state.clone());
+            assert!(
+                previous_state.as_ref().is_none_or(|previous_state| *previous_state == state),
+                "{previous_state:?}: {task}"
+            );
         }
     }
 
@@ -206,7 +209,7 @@ impl CallerRecords {
         if !has_exited {
             service.sigterm();
         }
-        let status = service.exit().await;
+        let status = service.wait_for_exit().await;
         let is_killed = status.signal() == Some(Signal::SIGKILL as i32);
         assert!(status.success() || is_killed, "{status}: {}", service.stderr_text());
         assert!(!service.stderr_text().contains("panicked"), "{}", service.stderr_text());
@@ -217,23 +220,27 @@ impl CallerRecords {
     /// A service that cannot begin says so in a sentence, and runs nothing.
     fn check_failed_start(&self, output: &CommandOutput) {
         let stderr = &output.stderr;
-        if stderr.contains(RUNTIME) {
+        if stderr.contains(RUNTIME_START_FAILURE) {
             return;
         }
         assert!(!stderr.contains("panicked"), "{stderr}");
-        let is_killed = output.code.is_none() && self.fault.mode.is_deadly();
-        assert!(is_killed || (output.code == Some(1) && stderr.contains("error: ")), "{output:?}");
+        let is_killed = output.exit_code.is_none() && self.fault.mode.is_deadly();
+        assert!(
+            is_killed || (output.exit_code == Some(1) && stderr.contains("error: ")),
+            "{output:?}"
+        );
     }
 
     /// Every message comes once more; each is what was told of it.
     async fn check_second_process(&mut self, service: &Service) {
-        self.wardens.extend(wardens(service.pid()));
+        self.wardens.extend(warden_pids(service.pid()));
         for (index, (agent, work_ms)) in REQUESTS.iter().enumerate() {
-            let task = service.rpc(agent, "message/send", &params(index, *work_ms, false)).await;
-            let before = self.accepted.insert(format!("m-{index}"), id(&task));
+            let task =
+                service.rpc(agent, "message/send", &message_params(index, *work_ms, false)).await;
+            let previous_id = self.accepted.insert(format!("m-{index}"), id(&task));
             assert!(
-                before.as_ref().is_none_or(|known_id| *known_id == id(&task)),
-                "{before:?}: {task}"
+                previous_id.as_ref().is_none_or(|known_id| *known_id == id(&task)),
+                "{previous_id:?}: {task}"
             );
         }
         for (agent, id) in self.tasks() {

@@ -54,7 +54,7 @@ impl ErrorRequest {
     }
 
     /// The same from somebody else.
-    pub(super) fn with(mut self, token: &str) -> Self {
+    pub(super) fn with_token(mut self, token: &str) -> Self {
         token.clone_into(&mut self.client.token);
         self
     }
@@ -67,25 +67,25 @@ impl ErrorRequest {
 
     /// Asks on every way, one after the other.
     pub(super) async fn send_everywhere(&self, service: &Service) -> Vec<TransportAnswer> {
-        let mut answers = self.over_http().await;
+        let mut answers = self.send_over_http().await;
         answers.push(("gRPC 0.3", grpc::send_v0_3(self).await));
         answers.push(("gRPC 1.0", grpc::send_v1_0(self).await));
         if let Some(command) = self.command_words() {
-            answers.push(("command line", self.over_cli(service, command).await));
+            answers.push(("command line", self.send_over_cli(service, command).await));
         }
         answers
     }
 
-    async fn over_http(&self) -> Vec<TransportAnswer> {
+    async fn send_over_http(&self) -> Vec<TransportAnswer> {
         vec![
-            ("JSON-RPC 0.3", self.rpc("0.3").await),
-            ("JSON-RPC 1.0", self.rpc("1.0").await),
-            ("HTTP+JSON 0.3", self.rest("0.3").await),
-            ("HTTP+JSON 1.0", self.rest("1.0").await),
+            ("JSON-RPC 0.3", self.send_json_rpc("0.3").await),
+            ("JSON-RPC 1.0", self.send_json_rpc("1.0").await),
+            ("HTTP+JSON 0.3", self.send_rest("0.3").await),
+            ("HTTP+JSON 1.0", self.send_rest("1.0").await),
         ]
     }
 
-    async fn rpc(&self, version: &'static str) -> String {
+    async fn send_json_rpc(&self, version: &'static str) -> String {
         let (method, params) = match (&self.kind, version) {
             (RequestKind::Get(id), "0.3") => ("tasks/get", json!({"id": id})),
             (RequestKind::Get(id), _) => ("GetTask", json!({"id": id})),
@@ -99,7 +99,7 @@ impl ErrorRequest {
         response_text(&self.post(&line, version, body.as_bytes()).await)
     }
 
-    async fn rest(&self, version: &'static str) -> String {
+    async fn send_rest(&self, version: &'static str) -> String {
         let base = format!("/agents/{}/v1", self.agent);
         let (line, body) = match (&self.kind, version) {
             (RequestKind::Get(id), _) => (format!("GET {base}/tasks/{id}"), String::new()),
@@ -158,7 +158,7 @@ impl ErrorRequest {
         let message = json!({"kind": "message", "role": "user", "messageId": id,
             "parts": [{"kind": "text", "text": text}], "metadata": metadata});
         let push = json!({"pushNotificationConfig": {"url": HOOK_URL}, "blocking": true});
-        self.configured(json!({"message": message}), push)
+        self.with_push_config(json!({"message": message}), push)
     }
 
     fn rest_body_0_3(&self) -> Value {
@@ -167,7 +167,7 @@ impl ErrorRequest {
         let message = json!({"role": "ROLE_USER", "messageId": id,
             "content": [{"text": text}], "metadata": metadata});
         let push = json!({"pushNotification": {"url": HOOK_URL}, "blocking": true});
-        self.configured(json!({"request": message}), push)
+        self.with_push_config(json!({"request": message}), push)
     }
 
     fn message_1_0(&self) -> Value {
@@ -176,10 +176,10 @@ impl ErrorRequest {
         let message = json!({"role": "ROLE_USER", "messageId": id,
             "parts": [{"text": text}], "metadata": metadata});
         let push = json!({"taskPushNotificationConfig": {"url": HOOK_URL}});
-        self.configured(json!({"message": message}), push)
+        self.with_push_config(json!({"message": message}), push)
     }
 
-    fn configured(&self, mut params: Value, push: Value) -> Value {
+    fn with_push_config(&self, mut params: Value, push: Value) -> Value {
         if matches!(self.kind, RequestKind::WithPushConfig(_)) {
             params["configuration"] = push;
         }
@@ -204,14 +204,14 @@ impl ErrorRequest {
         }
     }
 
-    async fn over_cli(&self, service: &Service, words: Vec<String>) -> String {
+    async fn send_over_cli(&self, service: &Service, words: Vec<String>) -> String {
         let file = service.setup.test_folder().join("asker.token");
         std::fs::write(&file, &self.client.token).unwrap();
         let file = file.display().to_string();
         let token_args = ["--json", "--token-file", &file];
         let words: Vec<_> = words.iter().map(String::as_str).chain(token_args).collect();
         let output = service.command(&words, "").await;
-        let answer = match (&self.kind, output.code) {
+        let answer = match (&self.kind, output.exit_code) {
             // All that is known of it; what went wrong is one member.
             (RequestKind::Get(_), Some(0)) => {
                 let record: Value = serde_json::from_str(&output.stdout).unwrap();
@@ -219,7 +219,7 @@ impl ErrorRequest {
             }
             _ => pretty(&serde_json::from_str(&output.stderr).unwrap_or_default()),
         };
-        format!("exit {}\n{answer}", output.code.unwrap_or(-1))
+        format!("exit {}\n{answer}", output.exit_code.unwrap_or(-1))
     }
 }
 

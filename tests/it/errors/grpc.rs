@@ -41,13 +41,13 @@ impl tower::Service<Uri> for GrpcConnector {
     }
 }
 
-fn connected(request: &ErrorRequest) -> Client<GrpcConnector, tonic::body::Body> {
+fn grpc_client(request: &ErrorRequest) -> Client<GrpcConnector, tonic::body::Body> {
     Client::builder(TokioExecutor::new())
         .http2_only(true)
         .build(GrpcConnector(request.client.address))
 }
 
-fn request_for<T>(request: &ErrorRequest, message: T) -> Request<T> {
+fn tonic_request<T>(request: &ErrorRequest, message: T) -> Request<T> {
     let mut grpc_request = Request::new(message);
     let token = format!("Bearer {}", request.client.token);
     let default_metadata =
@@ -64,24 +64,25 @@ fn request_for<T>(request: &ErrorRequest, message: T) -> Request<T> {
 pub(super) async fn send_v0_3(request: &ErrorRequest) -> String {
     let origin = "http://localhost".parse().unwrap();
     let mut client =
-        v0_3::a2a_service_client::A2aServiceClient::with_origin(connected(request), origin);
+        v0_3::a2a_service_client::A2aServiceClient::with_origin(grpc_client(request), origin);
     let result = match &request.kind {
         RequestKind::Get(id) => {
             let task_request =
                 v0_3::GetTaskRequest { name: format!("tasks/{id}"), history_length: 0 };
-            within_deadline("a task", client.get_task(request_for(request, task_request))).await
+            within_deadline("a task", client.get_task(tonic_request(request, task_request))).await
         }
         RequestKind::Cancel(id) => {
             let task_request = v0_3::CancelTaskRequest { name: format!("tasks/{id}") };
-            within_deadline("a task", client.cancel_task(request_for(request, task_request))).await
+            within_deadline("a task", client.cancel_task(tonic_request(request, task_request)))
+                .await
         }
         _ => {
-            let sent = within_deadline(
+            let response = within_deadline(
                 "an answer",
-                client.send_message(request_for(request, message_0_3(request))),
+                client.send_message(tonic_request(request, message_0_3(request))),
             )
             .await;
-            sent.map(|answer| {
+            response.map(|answer| {
                 answer.map(|answer| match answer.payload {
                     Some(v0_3::send_message_response::Payload::Task(task)) => task,
                     other => panic!("no task: {other:?}"),
@@ -108,25 +109,26 @@ pub(super) async fn send_v0_3(request: &ErrorRequest) -> String {
 pub(super) async fn send_v1_0(request: &ErrorRequest) -> String {
     let origin = "http://localhost".parse().unwrap();
     let mut client =
-        v1_0::a2a_service_client::A2aServiceClient::with_origin(connected(request), origin);
+        v1_0::a2a_service_client::A2aServiceClient::with_origin(grpc_client(request), origin);
     let tenant = request.agent.clone();
     let result = match &request.kind {
         RequestKind::Get(id) => {
             let task_request =
                 v1_0::GetTaskRequest { tenant, id: id.clone(), history_length: None };
-            within_deadline("a task", client.get_task(request_for(request, task_request))).await
+            within_deadline("a task", client.get_task(tonic_request(request, task_request))).await
         }
         RequestKind::Cancel(id) => {
             let task_request = v1_0::CancelTaskRequest { tenant, id: id.clone(), metadata: None };
-            within_deadline("a task", client.cancel_task(request_for(request, task_request))).await
+            within_deadline("a task", client.cancel_task(tonic_request(request, task_request)))
+                .await
         }
         _ => {
-            let sent = within_deadline(
+            let response = within_deadline(
                 "an answer",
-                client.send_message(request_for(request, message_1_0(request))),
+                client.send_message(tonic_request(request, message_1_0(request))),
             )
             .await;
-            sent.map(|answer| {
+            response.map(|answer| {
                 answer.map(|answer| match answer.payload {
                     Some(v1_0::send_message_response::Payload::Task(task)) => task,
                     other => panic!("no task: {other:?}"),

@@ -1,14 +1,19 @@
 //! Requests that are none: each way has its own.
 
 use super::error_request::{TransportAnswer, response_text};
-use super::{CANARY, Code, check};
-use crate::harness::{Service, Setup, TestResponse, fake, json_rpc_call, message};
+use super::{CANARY, Code, assert_snapshot};
+use crate::harness::{Service, Setup, TestResponse, fake_agent, json_rpc_call, message};
 
 const RPC: &str = "POST /agents/echo/v1";
 const SEND: &str = "POST /agents/echo/v1/message:send";
 
 /// A request with the operator's token and these headers instead of the usual ones.
-async fn raw(service: &Service, line: &str, headers: &[&str], body: &str) -> TestResponse {
+async fn send_raw_request(
+    service: &Service,
+    line: &str,
+    headers: &[&str],
+    body: &str,
+) -> TestResponse {
     let token = format!("Authorization: Bearer {}", service.token);
     let headers = headers.iter().map(|line| (*line).to_owned());
     let headers: Vec<_> = std::iter::once(token).chain(headers).collect();
@@ -16,7 +21,7 @@ async fn raw(service: &Service, line: &str, headers: &[&str], body: &str) -> Tes
 }
 
 /// A body on all ways of HTTP.
-async fn over_http_bindings(
+async fn send_over_http_bindings(
     service: &Service,
     kind: &str,
     bodies: [&str; 2],
@@ -31,47 +36,57 @@ async fn over_http_bindings(
     ] {
         let version = format!("A2A-Version: {version}");
         let kind = format!("Content-Type: {kind}");
-        answers
-            .push((transport, response_text(&raw(service, line, &[&version, &kind], body).await)));
+        answers.push((
+            transport,
+            response_text(&send_raw_request(service, line, &[&version, &kind], body).await),
+        ));
     }
     answers
 }
 
 #[tokio::test]
 async fn invalid_requests_have_their_errors_on_every_interface() {
-    let service = Setup::new(&fake("echo", "echo", "")).start().await;
+    let service = Setup::new(&fake_agent("echo", "echo", "")).start().await;
     let json = "application/json";
     let malformed = format!("{{\"a\": \"{CANARY}\"");
-    let answers = over_http_bindings(&service, json, [&malformed, &malformed]).await;
-    check(&service, "malformed-json", Code::MalformedJson, &answers);
+    let answers = send_over_http_bindings(&service, json, [&malformed, &malformed]).await;
+    assert_snapshot(&service, "malformed-json", Code::MalformedJson, &answers);
     let valid = json_rpc_call("message/send", &message(CANARY));
-    let answers = over_http_bindings(&service, "text/plain", [&valid, "{}"]).await;
-    check(&service, "media-type-unsupported", Code::ContentType, &answers);
+    let answers = send_over_http_bindings(&service, "text/plain", [&valid, "{}"]).await;
+    assert_snapshot(&service, "media-type-unsupported", Code::ContentType, &answers);
     let unknown_method = json_rpc_call("message/sing", &message(CANARY));
-    let answers = over_http_bindings(&service, json, [&unknown_method, "{}"]).await;
-    check(&service, "method-unknown", Code::MethodUnknown, answers.get(..2).unwrap());
-    let answers = over_http_bindings(&service, json, [&format!("[\"{CANARY}\"]"), "[]"]).await;
-    check(&service, "invalid-request", Code::InvalidRequest, answers.get(..2).unwrap());
+    let answers = send_over_http_bindings(&service, json, [&unknown_method, "{}"]).await;
+    assert_snapshot(&service, "method-unknown", Code::MethodUnknown, answers.get(..2).unwrap());
+    let answers = send_over_http_bindings(&service, json, [&format!("[\"{CANARY}\"]"), "[]"]).await;
+    assert_snapshot(&service, "invalid-request", Code::InvalidRequest, answers.get(..2).unwrap());
     let invalid_params = json_rpc_call("tasks/get", &serde_json::json!({"id": 5, "other": CANARY}));
-    let answers =
-        over_http_bindings(&service, json, [&invalid_params, "{\"message\": 5, \"request\": 5}"])
-            .await;
-    check(&service, "invalid-params", Code::InvalidParams, answers.get(..1).unwrap());
+    let answers = send_over_http_bindings(
+        &service,
+        json,
+        [&invalid_params, "{\"message\": 5, \"request\": 5}"],
+    )
+    .await;
+    assert_snapshot(&service, "invalid-params", Code::InvalidParams, answers.get(..1).unwrap());
     for (scenario, code, line) in [
         ("path-unknown", Code::PathUnknown, "GET /nowhere"),
         ("method-not-allowed", Code::MethodNotAllowed, "DELETE /status"),
     ] {
-        let answer = raw(&service, line, &[], "").await;
-        check(&service, scenario, code, &[("HTTP", response_text(&answer))]);
+        let answer = send_raw_request(&service, line, &[], "").await;
+        assert_snapshot(&service, scenario, code, &[("HTTP", response_text(&answer))]);
     }
 }
 
 #[tokio::test]
 async fn foreign_and_incomplete_requests_have_their_errors() {
-    let setup = Setup::server("body_timeout = 0.3", &fake("echo", "echo", ""));
+    let setup = Setup::with_server_settings("body_timeout = 0.3", &fake_agent("echo", "echo", ""));
     let service = setup.start().await;
-    let answer = raw(&service, RPC, &["Origin: https://evil.example"], "{}").await;
-    check(&service, "origin-foreign", Code::OriginForeign, &[("HTTP", response_text(&answer))]);
+    let answer = send_raw_request(&service, RPC, &["Origin: https://evil.example"], "{}").await;
+    assert_snapshot(
+        &service,
+        "origin-foreign",
+        Code::OriginForeign,
+        &[("HTTP", response_text(&answer))],
+    );
     let token = &service.token;
     let head = |host: &str, length: usize| {
         format!(
@@ -83,7 +98,7 @@ async fn foreign_and_incomplete_requests_have_their_errors() {
         ("host-unknown", Code::HostUnknown, head("evil.example", 2)),
         ("body-timeout", Code::BodyTimeout, head("localhost", 20)),
     ] {
-        let answer = TestResponse::read(&service.raw(bytes.as_bytes()).await).unwrap();
-        check(&service, scenario, code, &[("HTTP", response_text(&answer))]);
+        let answer = TestResponse::parse(&service.send_raw(bytes.as_bytes()).await).unwrap();
+        assert_snapshot(&service, scenario, code, &[("HTTP", response_text(&answer))]);
     }
 }

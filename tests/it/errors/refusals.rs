@@ -1,46 +1,59 @@
 //! Refusals of a request for new work, before there is a task.
 
-use super::{CANARY, Code, ErrorRequest, RequestKind, check};
+use super::{CANARY, Code, ErrorRequest, RequestKind, assert_snapshot};
 use crate::harness::disk::SmallDisk;
-use crate::harness::{Service, Setup, fake, gated, message, message_with_id, poll_until};
+use crate::harness::{
+    Service, Setup, fake_agent, gated_agent, message, message_with_id, poll_until,
+};
 
 /// One that runs alone, and lets nobody wait.
 const ALONE: &str = "access = 'read-write'\nqueue_depth = 0";
 
 #[tokio::test]
 async fn authentication_errors_are_the_same_on_every_interface() {
-    let agents = [fake("one", "echo", ""), fake("two", "echo", "")].concat();
+    let agents = [fake_agent("one", "echo", ""), fake_agent("two", "echo", "")].concat();
     let tokens = "[tokens.ann]\ntoken_env = 'ANN'\nagents = ['one']\n";
     let ann = "a".repeat(32);
     // Each of the seven ways is one failure of the token.
     let setup = Setup::new(&format!("{agents}{tokens}[lockout]\nfailures = 7\n"));
     let service = setup.env("ANN", &ann).start().await;
-    let request = ErrorRequest::send(&service, "two", CANARY).with(&ann);
-    check(&service, "forbidden", Code::Forbidden, &request.send_everywhere(&service).await);
+    let request = ErrorRequest::send(&service, "two", CANARY).with_token(&ann);
+    assert_snapshot(
+        &service,
+        "forbidden",
+        Code::Forbidden,
+        &request.send_everywhere(&service).await,
+    );
     let invalid_token = "w".repeat(40);
-    let request = ErrorRequest::send(&service, "one", CANARY).with(&invalid_token);
-    check(
+    let request = ErrorRequest::send(&service, "one", CANARY).with_token(&invalid_token);
+    assert_snapshot(
         &service,
         "unauthenticated",
         Code::Unauthenticated,
         &request.send_everywhere(&service).await,
     );
-    check(&service, "locked-out", Code::LockedOut, &request.send_everywhere(&service).await);
+    assert_snapshot(
+        &service,
+        "locked-out",
+        Code::LockedOut,
+        &request.send_everywhere(&service).await,
+    );
 }
 
 #[tokio::test]
 async fn agent_refusals_are_the_same_on_every_interface() {
     let agents = [
-        fake("off", "echo", "enabled = false"),
-        fake("small", "echo", "max_input_bytes = 10"),
-        fake("echo", "echo", ""),
-        fake("images", "echo", "a2a.input_modes = ['image/*']"),
-        fake("quiet", "echo", "a2a.push = false"),
-        fake("asked", "echo", "a2a.rate_limit = { requests_per_second = 0.001, burst = 1 }"),
-        fake("new", "echo", "a2a.versions = ['1.0']"),
-        fake("sender", "echo", "a2a.methods = ['send']"),
+        fake_agent("off", "echo", "enabled = false"),
+        fake_agent("small", "echo", "max_input_bytes = 10"),
+        fake_agent("echo", "echo", ""),
+        fake_agent("images", "echo", "a2a.input_modes = ['image/*']"),
+        fake_agent("quiet", "echo", "a2a.push = false"),
+        fake_agent("asked", "echo", "a2a.rate_limit = { requests_per_second = 0.001, burst = 1 }"),
+        fake_agent("new", "echo", "a2a.versions = ['1.0']"),
+        fake_agent("sender", "echo", "a2a.methods = ['send']"),
     ];
-    let service = Setup::server("max_body_bytes = 4096", &agents.concat()).start().await;
+    let service =
+        Setup::with_server_settings("max_body_bytes = 4096", &agents.concat()).start().await;
     service.send("asked", "the only one").await;
     service.rpc("echo", "message/send", &message_with_id("used-before", "other words")).await;
     let request_of = |agent: &str, kind: RequestKind| ErrorRequest::new(&service, agent, kind);
@@ -75,26 +88,38 @@ async fn agent_refusals_are_the_same_on_every_interface() {
             request_of("echo", send()).header("a2a-version", "2.0"),
         ),
     ] {
-        check(&service, scenario, code, &request.send_everywhere(&service).await);
+        assert_snapshot(&service, scenario, code, &request.send_everywhere(&service).await);
     }
     let mut answers =
         request_of("sender", RequestKind::Get("x".to_owned())).send_everywhere(&service).await;
-    answers.pop(); // The command line asks the service, not the agent.
-    check(&service, "operation-unsupported", Code::Unsupported, &answers);
+    answers.pop(); // The command line sends its request to the service, not to the agent.
+    assert_snapshot(&service, "operation-unsupported", Code::Unsupported, &answers);
 }
 
 #[tokio::test]
 async fn capacity_errors_are_the_same_on_every_interface() {
-    let agents =
-        [gated("full", ALONE), gated("slow", "access = 'read-write'\nqueue_timeout = 0.2")];
+    let agents = [
+        gated_agent("full", ALONE),
+        gated_agent("slow", "access = 'read-write'\nqueue_timeout = 0.2"),
+    ];
     let mut service = Service::start(&agents.concat()).await;
     for agent in ["full", "slow"] {
-        service.begin(agent, &format!("ann-{agent}")).await;
+        service.start_task(agent, &format!("ann-{agent}")).await;
     }
     let request = ErrorRequest::send(&service, "full", CANARY);
-    check(&service, "queue-full", Code::QueueFull, &request.send_everywhere(&service).await);
+    assert_snapshot(
+        &service,
+        "queue-full",
+        Code::QueueFull,
+        &request.send_everywhere(&service).await,
+    );
     let request = ErrorRequest::send(&service, "slow", CANARY);
-    check(&service, "queue-timeout", Code::QueueTimeout, &request.send_everywhere(&service).await);
+    assert_snapshot(
+        &service,
+        "queue-timeout",
+        Code::QueueTimeout,
+        &request.send_everywhere(&service).await,
+    );
     service.sigterm();
     poll_until("the drain", async || {
         let answer = service.call("full", "message/send", &message("x")).await;
@@ -102,20 +127,20 @@ async fn capacity_errors_are_the_same_on_every_interface() {
     })
     .await;
     let request = ErrorRequest::send(&service, "full", CANARY);
-    check(&service, "draining", Code::Draining, &request.send_everywhere(&service).await);
+    assert_snapshot(&service, "draining", Code::Draining, &request.send_everywhere(&service).await);
     service.kill9().await;
 }
 
 #[tokio::test]
 async fn pressure_errors_are_the_same_on_every_interface() {
     let pressure = "[pressure]\nmin_disk_free_bytes = 1_000_000_000_000_000_000\n";
-    let service = Service::start(&format!("{}{pressure}", fake("echo", "echo", ""))).await;
+    let service = Service::start(&format!("{}{pressure}", fake_agent("echo", "echo", ""))).await;
     let request = ErrorRequest::send(&service, "echo", CANARY);
-    check(&service, "pressure", Code::Pressure, &request.send_everywhere(&service).await);
+    assert_snapshot(&service, "pressure", Code::Pressure, &request.send_everywhere(&service).await);
 
-    let agent = fake("echo", "echo", "");
+    let agent = fake_agent("echo", "echo", "");
     let setup = Setup::new(&format!("{agent}\n[pressure]\nenabled = false\n"));
-    let Some(disk) = SmallDisk::for_ledger(setup.test_folder(), 16) else { return };
+    let Some(disk) = SmallDisk::mount_for_ledger(setup.test_folder(), 16) else { return };
     let (service, disk) = (setup.start().await, disk);
     disk.fill();
     poll_until("a refusal", async || {
@@ -124,7 +149,7 @@ async fn pressure_errors_are_the_same_on_every_interface() {
     })
     .await;
     let request = ErrorRequest::send(&service, "echo", CANARY);
-    check(
+    assert_snapshot(
         &service,
         "ledger-unavailable",
         Code::LedgerUnavailable,

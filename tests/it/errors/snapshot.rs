@@ -10,14 +10,19 @@ use super::error_request::TransportAnswer;
 use crate::harness::Service;
 
 /// Set it to write what is told now, instead of comparing; then look at the difference.
-const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
+const REWRITE_VARIABLE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
 
 /// What is in every request here, and in no error.
 pub(super) const CANARY: &str = "the-words-of-the-caller";
 
 /// Compares what is told of a scenario, and looks at each way: it has the code, the category and
 /// the hint, and nothing of the machine, of a secret or of the code that runs.
-pub(super) fn check(service: &Service, scenario: &str, code: Code, answers: &[TransportAnswer]) {
+pub(super) fn assert_snapshot(
+    service: &Service,
+    scenario: &str,
+    code: Code,
+    answers: &[TransportAnswer],
+) {
     assert!(!answers.is_empty());
     let mut text = format!("{code} ({})\n", code.category().as_str());
     for (transport, answer) in answers {
@@ -25,11 +30,11 @@ pub(super) fn check(service: &Service, scenario: &str, code: Code, answers: &[Tr
         text.push_str(&format!("\n== {transport}\n{}\n", normalize(answer)));
     }
     let file = snapshot_path(scenario);
-    if std::env::var_os(REWRITE).is_some() {
+    if std::env::var_os(REWRITE_VARIABLE).is_some() {
         fs::write(&file, &text).unwrap();
     }
     let stored = fs::read_to_string(&file).unwrap_or_default();
-    assert!(stored == text, "{scenario} is told otherwise; {REWRITE}=1 rewrites:\n{text}");
+    assert!(stored == text, "{scenario} is told otherwise; {REWRITE_VARIABLE}=1 rewrites:\n{text}");
 }
 
 fn snapshot_path(scenario: &str) -> PathBuf {

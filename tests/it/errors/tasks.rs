@@ -4,14 +4,14 @@ use std::fs;
 
 use algonius_actors::model::code::Code;
 
-use super::{CANARY, ErrorRequest, RequestKind, check};
+use super::{CANARY, ErrorRequest, RequestKind, assert_snapshot};
 use crate::harness::client::{id, state};
-use crate::harness::{Service, Setup, fake, gated, message, poll_until};
+use crate::harness::{Service, Setup, fake_agent, gated_agent, message, poll_until};
 use crate::sealed_inputs::runtime_key;
 
 async fn check_task(service: &Service, (agent, task): (&str, &str), scenario: &str, code: Code) {
     let request = ErrorRequest::new(service, agent, RequestKind::Get(task.to_owned()));
-    check(service, scenario, code, &request.send_everywhere(service).await);
+    assert_snapshot(service, scenario, code, &request.send_everywhere(service).await);
 }
 
 /// A shell with this script.
@@ -37,7 +37,7 @@ async fn program_failures_are_the_same_on_every_interface() {
             "printf 'Go on? [y/N] '; sleep 600",
             "prompt_silence = 0.3\nstop_grace = 0.1",
         ),
-        fake("reports", "events failed:agent:no-luck", "output = 'events'"),
+        fake_agent("reports", "events failed:agent:no-luck", "output = 'events'"),
         shell("rejects", r#"echo '{"type":"rejected","message":"not mine"}'"#, "output = 'events'"),
         shell("hopeless", "exit 9", "failures.permanent.exit_codes = [9]"),
         shell(
@@ -105,20 +105,21 @@ async fn start_failures_are_the_same_on_every_interface() {
     let task = service.send("odd", CANARY).await;
     check_task(&service, ("odd", &id(&task)), "interpreter-missing", Code::NotStarted).await;
     let missing = ErrorRequest::send(&service, "gone", CANARY).send_everywhere(&service).await;
-    check(&service, "agent-unavailable", Code::AgentUnavailable, &missing);
+    assert_snapshot(&service, "agent-unavailable", Code::AgentUnavailable, &missing);
 }
 
 #[tokio::test]
 async fn cancelled_and_unknown_tasks_are_the_same_on_every_interface() {
-    let agents = [gated("one", "access = 'read-write'"), fake("echo", "echo", "")].concat();
+    let agents =
+        [gated_agent("one", "access = 'read-write'"), fake_agent("echo", "echo", "")].concat();
     let service = Service::start(&agents).await;
-    let task = service.begin("one", "ann").await;
+    let task = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     service.cancel("one", &task).await;
     service.wait_for_end("one", &task).await;
     check_task(&service, ("one", &task), "execution-cancelled", Code::Cancelled).await;
     let ended = ErrorRequest::new(&service, "one", RequestKind::Cancel(task));
-    check(
+    assert_snapshot(
         &service,
         "execution-ended",
         Code::ExecutionEnded,
@@ -132,22 +133,24 @@ async fn cancelled_and_unknown_tasks_are_the_same_on_every_interface() {
 async fn interruptions_are_the_same_on_every_interface() {
     let settings = "access = 'read-write'\nqueue_timeout = 0.2\nworking_dir = '/usr/share'";
     let other_folder = "access = 'read-write'\nworking_dir = 'HERE/home'";
-    let agents = [gated("line", settings), gated("one", other_folder)].concat();
+    let agents = [gated_agent("line", settings), gated_agent("one", other_folder)].concat();
     let mut service = Service::start(&agents).await;
-    service.begin("line", "ann").await;
-    let waiting = service.begin("line", "bob").await;
-    let task = service.wait_for_end("line", &waiting).await;
+    service.start_task("line", "ann").await;
+    let waiting_id = service.start_task("line", "bob").await;
+    let task = service.wait_for_end("line", &waiting_id).await;
     assert_eq!(state(&task), "rejected");
-    check_task(&service, ("line", &waiting), "queue-timeout-of-a-task", Code::QueueTimeout).await;
-    let running = service.begin("one", "cid").await;
+    check_task(&service, ("line", &waiting_id), "queue-timeout-of-a-task", Code::QueueTimeout)
+        .await;
+    let running_id = service.start_task("one", "cid").await;
     poll_until("the start", async || service.setup.read("log").contains("start cid").then_some(()))
         .await;
     // An input with a secret is sealed, so a queued execution with such an input cannot run without the key.
     let secret = format!("password={}", "Xk29fQ8vLm4T7wRz");
-    let waiting = id(&service.submit("one", message(&secret)).await);
-    service.kill9_both().await;
+    let waiting_id = id(&service.submit("one", message(&secret)).await);
+    service.kill9_with_warden().await;
     fs::remove_file(runtime_key(&service.setup)).unwrap();
     service.restart().await;
-    check_task(&service, ("one", &running), "interrupted", Code::Interrupted).await;
-    check_task(&service, ("one", &waiting), "interrupted-not-run", Code::InterruptedNotRun).await;
+    check_task(&service, ("one", &running_id), "interrupted", Code::Interrupted).await;
+    check_task(&service, ("one", &waiting_id), "interrupted-not-run", Code::InterruptedNotRun)
+        .await;
 }

@@ -12,10 +12,10 @@ pub(crate) struct CertificateAuthority(CertifiedIssuer<'static, KeyPair>);
 
 /// Certificate and its key in PEM form.
 pub(crate) struct IssuedCertificate {
-    pub(crate) cert: String,
-    pub(crate) key: String,
+    pub(crate) cert_pem: String,
+    pub(crate) key_pem: String,
     /// Certificate in DER form.
-    pub(crate) der: Vec<u8>,
+    pub(crate) cert_der: Vec<u8>,
 }
 
 impl CertificateAuthority {
@@ -32,7 +32,7 @@ impl CertificateAuthority {
     }
 
     /// Writes the certificate of the authority into a folder; returns its path.
-    pub(crate) fn write(&self, folder: &Path) -> PathBuf {
+    pub(crate) fn write_certificate(&self, folder: &Path) -> PathBuf {
         let file = folder.join("ca.pem");
         fs::write(&file, self.pem()).unwrap();
         file
@@ -40,12 +40,12 @@ impl CertificateAuthority {
 
     /// Issues a certificate for these names, with a new key.
     pub(crate) fn issue(&self, names: &[&str]) -> IssuedCertificate {
-        self.sign(params(names))
+        self.sign(certificate_params(names))
     }
 
     /// Issues an expired certificate for these names.
-    pub(crate) fn expired(&self, names: &[&str]) -> IssuedCertificate {
-        let mut params = params(names);
+    pub(crate) fn issue_expired(&self, names: &[&str]) -> IssuedCertificate {
+        let mut params = certificate_params(names);
         params.not_before = date_time_ymd(2020, 1, 1);
         params.not_after = date_time_ymd(2021, 1, 1);
         self.sign(params)
@@ -54,22 +54,26 @@ impl CertificateAuthority {
     fn sign(&self, params: CertificateParams) -> IssuedCertificate {
         let key = KeyPair::generate().unwrap();
         let cert = params.signed_by(&key, &self.0).unwrap();
-        IssuedCertificate { cert: cert.pem(), key: key.serialize_pem(), der: cert.der().to_vec() }
+        IssuedCertificate {
+            cert_pem: cert.pem(),
+            key_pem: key.serialize_pem(),
+            cert_der: cert.der().to_vec(),
+        }
     }
 }
 
-fn params(names: &[&str]) -> CertificateParams {
+fn certificate_params(names: &[&str]) -> CertificateParams {
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     CertificateParams::new(names).unwrap()
 }
 
 impl IssuedCertificate {
     /// Writes the pair to `cert.pem` and `key.pem` of a folder, the certificate first.
-    pub(crate) fn write(&self, folder: &Path) {
+    pub(crate) fn write_files(&self, folder: &Path) {
         use std::os::unix::fs::PermissionsExt;
-        fs::write(folder.join("cert.pem"), &self.cert).unwrap();
-        let key = folder.join("key.pem");
-        fs::write(&key, &self.key).unwrap();
-        fs::set_permissions(key, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(folder.join("cert.pem"), &self.cert_pem).unwrap();
+        let key_file = folder.join("key.pem");
+        fs::write(&key_file, &self.key_pem).unwrap();
+        fs::set_permissions(key_file, fs::Permissions::from_mode(0o600)).unwrap();
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct TestResponse {
 }
 
 impl TestResponse {
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
         let head = String::from_utf8_lossy(bytes.get(..end)?).into_owned();
         let body = String::from_utf8_lossy(bytes.get(end + 4..)?).into_owned();
@@ -33,11 +33,11 @@ impl TestResponse {
     }
 
     /// Returns the code of a refusal, in any of the formats.
-    pub(crate) fn code(&self) -> String {
+    pub(crate) fn error_code(&self) -> String {
         let document = self.json();
         let pointers = ["/code", "/error/data/0/metadata/code", "/error/details/0/metadata/code"];
-        let found = pointers.iter().find_map(|pointer| document.pointer(pointer)?.as_str());
-        found.unwrap_or_default().to_owned()
+        let code = pointers.iter().find_map(|pointer| document.pointer(pointer)?.as_str());
+        code.unwrap_or_default().to_owned()
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -74,7 +74,7 @@ impl ServiceClient {
     }
 
     /// Sends bytes and returns all bytes until the service closes the connection.
-    pub(crate) async fn raw(&self, bytes: &[u8]) -> Vec<u8> {
+    pub(crate) async fn send_raw(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.connect().await;
         _ = within_deadline("writing", stream.write_all(bytes)).await; // The service may answer before it has read all bytes.
         let mut answer = Vec::new();
@@ -89,9 +89,9 @@ impl ServiceClient {
         headers: &[String],
         body: &[u8],
     ) -> TestResponse {
-        let answer = self.raw(&bytes(line, headers, body)).await;
+        let answer = self.send_raw(&request_bytes(line, headers, body)).await;
         let fail = || panic!("no answer to {line}: {:?}", String::from_utf8_lossy(&answer));
-        TestResponse::read(&answer).unwrap_or_else(fail)
+        TestResponse::parse(&answer).unwrap_or_else(fail)
     }
 
     /// Makes one JSON-RPC call to a service that may be killed meanwhile; returns its answer, if there is one.
@@ -101,45 +101,45 @@ impl ServiceClient {
         method: &str,
         params: &Value,
     ) -> Option<Value> {
-        let headers = [self.bearer(), "Content-Type: application/json".to_owned()];
+        let headers = [self.authorization(), "Content-Type: application/json".to_owned()];
         let line = format!("POST /agents/{agent}/v1");
         let mut stream = TcpStream::connect(self.address).await.ok()?;
         stream
-            .write_all(&bytes(&line, &headers, json_rpc_call(method, params).as_bytes()))
+            .write_all(&request_bytes(&line, &headers, json_rpc_call(method, params).as_bytes()))
             .await
             .ok()?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await.ok()?;
-        serde_json::from_str(&TestResponse::read(&answer)?.body).ok()
+        serde_json::from_str(&TestResponse::parse(&answer)?.body).ok()
     }
 
-    fn bearer(&self) -> String {
+    fn authorization(&self) -> String {
         format!("Authorization: Bearer {}", self.token)
     }
 
     pub(crate) async fn get(&self, path: &str) -> TestResponse {
-        self.request(&format!("GET {path}"), &[self.bearer()], b"").await
+        self.request(&format!("GET {path}"), &[self.authorization()], b"").await
     }
 
     pub(crate) async fn post(&self, path: &str, body: &str) -> TestResponse {
-        let headers = [self.bearer(), "Content-Type: application/json".to_owned()];
+        let headers = [self.authorization(), "Content-Type: application/json".to_owned()];
         self.request(&format!("POST {path}"), &headers, body.as_bytes()).await
     }
 
     /// Makes one JSON-RPC call with further header lines; returns the whole answer.
-    pub(crate) async fn call_with(
+    pub(crate) async fn call_with_headers(
         &self,
         agent: &str,
-        lines: &[&str],
+        headers: &[&str],
         (method, params): (&str, &Value),
     ) -> TestResponse {
-        let default_headers = [self.bearer(), "Content-Type: application/json".to_owned()];
-        let lines: Vec<_> = default_headers
+        let default_headers = [self.authorization(), "Content-Type: application/json".to_owned()];
+        let headers: Vec<_> = default_headers
             .into_iter()
-            .chain(lines.iter().map(|header| (*header).to_owned()))
+            .chain(headers.iter().map(|header| (*header).to_owned()))
             .collect();
         let line = format!("POST /agents/{agent}/v1");
-        self.request(&line, &lines, json_rpc_call(method, params).as_bytes()).await
+        self.request(&line, &headers, json_rpc_call(method, params).as_bytes()).await
     }
 
     /// Makes one JSON-RPC call; returns the whole answer.
@@ -160,7 +160,12 @@ impl ServiceClient {
     }
 
     /// Makes one JSON-RPC call that must be refused; returns the number of its error and the code.
-    pub(crate) async fn refused(&self, agent: &str, method: &str, params: Value) -> (i64, String) {
+    pub(crate) async fn expect_refusal(
+        &self,
+        agent: &str,
+        method: &str,
+        params: Value,
+    ) -> (i64, String) {
         let document = self.call(agent, method, &params).await.json();
         let error = &document["error"];
         let code = error["data"][0]["metadata"]["code"].as_str().unwrap_or_default().to_owned();
@@ -179,7 +184,7 @@ impl ServiceClient {
     }
 
     /// Sends a text without waiting; returns the id of the task.
-    pub(crate) async fn begin(&self, agent: &str, text: &str) -> String {
+    pub(crate) async fn start_task(&self, agent: &str, text: &str) -> String {
         id(&self.submit(agent, message(text)).await)
     }
 
@@ -207,7 +212,7 @@ impl ServiceClient {
     }
 
     /// Returns the entry of one agent in `/status`.
-    pub(crate) async fn agent(&self, id: &str) -> Value {
+    pub(crate) async fn agent_status(&self, id: &str) -> Value {
         let status = self.get("/status").await.json();
         let agents = status["agents"].as_array().unwrap();
         agents.iter().find(|agent| agent["id"] == id).unwrap().clone()
@@ -215,9 +220,9 @@ impl ServiceClient {
 
     /// Waits until the execution of an agent has a place in the queue of its workspace. The places of messages to
     /// several agents follow the order in which the agents look at their workspaces.
-    pub(crate) async fn queued_for_workspace(&self, agent: &str) {
+    pub(crate) async fn wait_for_workspace_queue(&self, agent: &str) {
         poll_until(&format!("the place of {agent}"), async || {
-            let running = &self.agent(agent).await["running"];
+            let running = &self.agent_status(agent).await["running"];
             (running[0]["queued"]["reason"] == "workspace-busy").then_some(())
         })
         .await;
@@ -225,7 +230,7 @@ impl ServiceClient {
 }
 
 /// Returns a request in its wire form.
-fn bytes(line: &str, headers: &[String], body: &[u8]) -> Vec<u8> {
+fn request_bytes(line: &str, headers: &[String], body: &[u8]) -> Vec<u8> {
     let mut bytes = format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
     for header in headers {
         bytes.push_str(&format!("{header}\r\n"));
@@ -253,11 +258,11 @@ pub(crate) fn outcome(task: &Value) -> (String, String) {
 }
 
 /// Returns the outcome of a task that completed with this answer.
-pub(crate) fn completed(text: &str) -> (String, String) {
+pub(crate) fn completed_with(text: &str) -> (String, String) {
     ("completed".to_owned(), text.to_owned())
 }
 
 /// Returns the outcome of a task that failed with this code.
-pub(crate) fn failed(code: &str) -> (String, String) {
+pub(crate) fn failed_with(code: &str) -> (String, String) {
     ("failed".to_owned(), code.to_owned())
 }

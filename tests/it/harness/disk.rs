@@ -13,19 +13,19 @@ pub(crate) struct SmallDisk(PathBuf);
 impl SmallDisk {
     /// Mounts a disk of this many megabytes at the future ledger of this test; returns `None` if the machine does not
     /// permit it, which is recorded as a skip.
-    pub(crate) fn for_ledger(test_folder: &Path, megabytes: u32) -> Option<Self> {
-        Self::at(test_folder.join("state/algonius"), megabytes)
+    pub(crate) fn mount_for_ledger(test_folder: &Path, megabytes: u32) -> Option<Self> {
+        Self::mount_at(test_folder.join("state/algonius"), megabytes)
     }
 
     /// Mounts a disk at another place.
-    pub(crate) fn at(mount_point: PathBuf, megabytes: u32) -> Option<Self> {
+    pub(crate) fn mount_at(mount_point: PathBuf, megabytes: u32) -> Option<Self> {
         fs::create_dir_all(&mount_point).unwrap();
         let size = format!("size={megabytes}m,mode=0700");
-        let mounted = Command::new("mount")
+        let mount_status = Command::new("mount")
             .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
             .arg(&mount_point)
             .status();
-        if mounted.is_ok_and(|status| status.success()) {
+        if mount_status.is_ok_and(|status| status.success()) {
             return Some(Self(mount_point));
         }
         skip("only root can mount a small disk");
@@ -34,7 +34,7 @@ impl SmallDisk {
 
     /// Writes until no byte fits any more.
     pub(crate) fn fill(&self) {
-        let mut file = File::create(self.filler()).unwrap();
+        let mut file = File::create(self.filler_path()).unwrap();
         let mut chunk = vec![0; 1 << 16];
         while !chunk.is_empty() {
             match file.write(&chunk) {
@@ -45,11 +45,11 @@ impl SmallDisk {
     }
 
     /// Removes the file that filled the disk.
-    pub(crate) fn free(&self) {
-        fs::remove_file(self.filler()).unwrap();
+    pub(crate) fn remove_filler(&self) {
+        fs::remove_file(self.filler_path()).unwrap();
     }
 
-    fn filler(&self) -> PathBuf {
+    fn filler_path(&self) -> PathBuf {
         self.0.join("filler")
     }
 }

@@ -8,8 +8,8 @@ use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::host_metrics::HostMetrics;
 use algonius_supervisor::config::Settings;
 use algonius_supervisor::platform::clock::WallClock;
-use algonius_supervisor::{RunningService, config, start_on, start_with};
-use algonius_warden::wardens::HolderCommand;
+use algonius_supervisor::{RunningService, config, start_with, start_with_host_metrics};
+use algonius_warden::process_holders::HolderCommand;
 
 use super::processes::kill_processes_of_home;
 use super::{ServiceClient, Setup, within_deadline};
@@ -22,18 +22,26 @@ pub(crate) struct EmbeddedService {
 
 impl EmbeddedService {
     /// Starts a service on this clock.
-    pub(crate) async fn on_clock(setup: &Setup, clock: Arc<dyn Clock>) -> Self {
-        let started = start_with(settings(setup), clock, holder_command());
-        Self::of(setup, within_deadline("the start", Box::pin(started)).await.unwrap())
+    pub(crate) async fn start_with_clock(setup: &Setup, clock: Arc<dyn Clock>) -> Self {
+        let start = start_with(settings(setup), clock, holder_command());
+        Self::new(setup, within_deadline("the start", Box::pin(start)).await.unwrap())
     }
 
     /// Starts a service on a machine with this meter.
-    pub(crate) async fn on_machine(setup: &Setup, gauges: Arc<dyn HostMetrics>) -> Self {
-        let started = start_on(settings(setup), Arc::new(WallClock), gauges, holder_command());
-        Self::of(setup, within_deadline("the start", Box::pin(started)).await.unwrap())
+    pub(crate) async fn start_with_host_metrics(
+        setup: &Setup,
+        host_metrics: Arc<dyn HostMetrics>,
+    ) -> Self {
+        let start = start_with_host_metrics(
+            settings(setup),
+            Arc::new(WallClock),
+            host_metrics,
+            holder_command(),
+        );
+        Self::new(setup, within_deadline("the start", Box::pin(start)).await.unwrap())
     }
 
-    fn of(setup: &Setup, running: RunningService) -> Self {
+    fn new(setup: &Setup, running: RunningService) -> Self {
         let token = fs::read_to_string(setup.token_file()).unwrap().trim().to_owned();
         Self { client: ServiceClient { address: running.address(), token }, running }
     }
@@ -45,9 +53,9 @@ impl EmbeddedService {
 }
 
 fn settings(setup: &Setup) -> Settings {
-    let env = setup.variables().clone();
-    let checked = config::load(setup.write(), &|name| env.get(name).cloned());
-    let mut settings = checked.unwrap_or_else(|faults| panic!("{faults}")).settings;
+    let env = setup.env_variables().clone();
+    let loaded = config::load(setup.write_config(), &|name| env.get(name).cloned());
+    let mut settings = loaded.unwrap_or_else(|faults| panic!("{faults}")).settings;
     settings.server.listen = ([127, 0, 0, 1], 0).into();
     settings
 }

@@ -47,28 +47,29 @@ const TALLY_NUMBERS_BYTES: usize = 16;
 
 impl Fault {
     /// Configures the fault for the next start.
-    pub(crate) fn into(self, setup: Setup) -> Setup {
+    pub(crate) fn inject_into(self, setup: Setup) -> Setup {
         let tally = tally_path(setup.test_folder());
         fs::write(&tally, [0; TALLY_BYTES]).unwrap();
-        let Self { mode: FaultMode { process, calls, effect }, call_number: at } = self;
-        let (library, at) = (library().display().to_string(), at.to_string());
-        let values = [&library, process, calls, &at, effect, &tally.display().to_string()];
+        let Self { mode: FaultMode { process, calls, effect }, call_number } = self;
+        let (library, call_number) =
+            (library_path().display().to_string(), call_number.to_string());
+        let values = [&library, process, calls, &call_number, effect, &tally.display().to_string()];
         VARIABLES.iter().zip(values).fold(setup, |setup, (name, value)| setup.env(name, value))
     }
 }
 
 /// Removes the fault from the next start.
 pub(crate) fn remove_fault(setup: &mut Setup) {
-    VARIABLES.iter().for_each(|name| setup.unset(name));
+    VARIABLES.iter().for_each(|name| setup.remove_env(name));
 }
 
 /// Tally of the library.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    pub(crate) counted: u64,
-    pub(crate) affected: u64,
+    pub(crate) counted_calls: u64,
+    pub(crate) affected_calls: u64,
     /// First affected call, with its target.
-    pub(crate) call: String,
+    pub(crate) first_affected_call: String,
 }
 
 impl Tally {
@@ -78,8 +79,12 @@ impl Tally {
         let mut numbers =
             numbers.chunks(8).map(|chunk| u64::from_ne_bytes(chunk.try_into().unwrap()));
         let text = String::from_utf8_lossy(text);
-        let (counted, affected) = (numbers.next().unwrap(), numbers.next().unwrap());
-        Self { counted, affected, call: text.trim_end_matches('\0').to_owned() }
+        let (counted_calls, affected_calls) = (numbers.next().unwrap(), numbers.next().unwrap());
+        Self {
+            counted_calls,
+            affected_calls,
+            first_affected_call: text.trim_end_matches('\0').to_owned(),
+        }
     }
 }
 
@@ -88,7 +93,7 @@ fn tally_path(test_folder: &Path) -> PathBuf {
 }
 
 /// Returns the path of the library, which cargo builds beside the test that depends on it.
-fn library() -> PathBuf {
+fn library_path() -> PathBuf {
     let library_path = std::env::current_exe().unwrap().with_file_name("libalgonius_fault.so");
     assert!(library_path.is_file(), "{} was not built", library_path.display());
     library_path

@@ -18,12 +18,13 @@ pub(crate) fn processes_with_env(entry: &str) -> Vec<i32> {
 }
 
 /// Returns the process holders among the children of a service, in the order of their start.
-pub(crate) fn wardens(service: i32) -> Vec<i32> {
-    let children = format!("/proc/{service}/task/{service}/children");
-    let children = fs::read_to_string(children).unwrap_or_default();
+pub(crate) fn warden_pids(service_pid: i32) -> Vec<i32> {
+    let children_file = format!("/proc/{service_pid}/task/{service_pid}/children");
+    let children = fs::read_to_string(children_file).unwrap_or_default();
     let pids = children.split_whitespace().map(|pid| pid.parse::<i32>().unwrap());
-    let name = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    pids.filter(|pid| name(pid).trim() == "algonius-warden" && is_alive(*pid)).collect()
+    let process_name =
+        |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    pids.filter(|pid| process_name(pid).trim() == "algonius-warden" && is_alive(*pid)).collect()
 }
 
 pub(crate) fn kill9(pid: i32) {
@@ -32,19 +33,19 @@ pub(crate) fn kill9(pid: i32) {
 
 /// Returns the soft limit of file locks of every living process that has one, which is the label of the service's
 /// processes.
-pub(crate) fn labels() -> Vec<(i32, u64)> {
+pub(crate) fn process_labels() -> Vec<(i32, u64)> {
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let label = |pid: i32| {
         let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
-        let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
-        Some((pid, line.split_whitespace().next()?.parse().ok()?))
+        let limit = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
+        Some((pid, limit.split_whitespace().next()?.parse().ok()?))
     };
     pids.filter_map(label).filter(|(pid, _)| is_alive(*pid)).collect()
 }
 
 /// Returns the number of open descriptors of a process.
-pub(crate) fn descriptors(pid: i32) -> usize {
+pub(crate) fn open_descriptor_count(pid: i32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
 
@@ -65,42 +66,42 @@ pub(crate) fn kill_processes_of_home(home: &Path) {
 /// Resets the peak of a process's resident memory; returns the present size in bytes.
 pub(crate) fn reset_peak_memory(pid: i32) -> u64 {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
-    memory(pid, "VmRSS:")
+    status_bytes(pid, "VmRSS:")
 }
 
 /// Returns the peak since then, in bytes.
 pub(crate) fn peak_memory(pid: i32) -> u64 {
-    memory(pid, "VmHWM:")
+    status_bytes(pid, "VmHWM:")
 }
 
-fn memory(pid: i32, name: &str) -> u64 {
+fn status_bytes(pid: i32, field: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
     line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1024
 }
 
 /// Returns the processor time of a process, in hundredths of a second.
-pub(crate) fn cpu_time(pid: i32) -> u64 {
+pub(crate) fn cpu_ticks(pid: i32) -> u64 {
     let line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, rest) = line.rsplit_once(") ").unwrap();
     rest.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
 }
 
 /// Returns the number of open sockets of a process.
-pub(crate) fn sockets(pid: i32) -> usize {
+pub(crate) fn open_socket_count(pid: i32) -> usize {
     let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
     let targets = files.filter_map(|file| fs::read_link(file.path()).ok());
     targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
 }
 
 /// Returns the children of a process, including zombies.
-pub(crate) fn children(parent: i32) -> Vec<i32> {
+pub(crate) fn child_pids(parent_pid: i32) -> Vec<i32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
-    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let is_child = |process: &i32| {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_child = |pid: &i32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-        rest.split(' ').nth(1) == Some(parent.to_string().as_str())
+        rest.split(' ').nth(1) == Some(parent_pid.to_string().as_str())
     };
-    ids.filter(is_child).collect()
+    pids.filter(is_child).collect()
 }

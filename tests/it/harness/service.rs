@@ -15,54 +15,56 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
 use super::client::ServiceClient;
-use super::processes::{kill_processes_of_home, wardens};
+use super::processes::{kill_processes_of_home, warden_pids};
 use super::startup::start_process;
 use super::wait::{poll_until, within_deadline};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 /// Name of the configuration.
-const CONFIG: &str = "supervisor.toml";
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+const CONFIG_NAME: &str = "supervisor.toml";
+const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Low bounds, so that tests need not wait for minutes.
-const LIMITS: &str = "timeout_min = 0.1\nqueue_timeout_min = 0.1\n";
+const LIMIT_SETTINGS: &str = "timeout_min = 0.1\nqueue_timeout_min = 0.1\n";
 
 /// Setup of a service. `HERE` in the configuration is the test's folder, and `FAKE` the fake agent.
 pub(crate) struct Setup {
     temp_dir: TempDir,
     test_folder: PathBuf,
-    config: PathBuf,
-    text: String,
+    config_file: PathBuf,
+    config_text: String,
     env: BTreeMap<String, String>,
     /// Greatest number of open files of the service; by default that of the test.
     max_open_files: Option<u32>,
     launcher: Vec<String>,
     /// Address at which the service listens.
-    pub(super) listen: String,
+    pub(super) listen_address: String,
     /// Path of the binary.
-    program: PathBuf,
-    /// Path of the fake agent.
-    fake: PathBuf,
+    program_path: PathBuf,
+    /// Path of the fake agent's program.
+    fake_agent: PathBuf,
 }
 
 /// Id of an unprivileged user that owns nothing but its test's folder.
-const NOBODY: u32 = 65_532;
+const UNPRIVILEGED_ID: u32 = 65_532;
 
 impl Setup {
     /// Returns a setup with agents, and optionally tokens, under low limits.
     pub(crate) fn new(agents: &str) -> Self {
-        Self::server("", agents)
+        Self::with_server_settings("", agents)
     }
 
     /// Returns a setup with settings of the server too. The pressure of the machine affects only the tests about it.
-    pub(crate) fn server(server: &str, rest: &str) -> Self {
-        let tests_pressure = rest.contains("[pressure]");
+    pub(crate) fn with_server_settings(server_settings: &str, agents: &str) -> Self {
+        let tests_pressure = agents.contains("[pressure]");
         let pressure_settings = if tests_pressure { "" } else { "[pressure]\nenabled = false\n" };
-        Self::bare(&format!("{pressure_settings}[server]\n{server}\n[limits]\n{LIMITS}\n{rest}"))
+        Self::from_config_text(&format!(
+            "{pressure_settings}[server]\n{server_settings}\n[limits]\n{LIMIT_SETTINGS}\n{agents}"
+        ))
     }
 
     /// Returns a setup with a whole configuration.
-    pub(crate) fn bare(text: &str) -> Self {
+    pub(crate) fn from_config_text(config_text: &str) -> Self {
         let temp_dir = tempfile::tempdir().unwrap();
         // The service's own files are beside the working directory of the agents, where the paths start.
         let [test_folder, service_folder] = ["here", "service"].map(|it| temp_dir.path().join(it));
@@ -73,11 +75,11 @@ impl Setup {
             fs::create_dir(service_folder.join(name)).unwrap();
             symlink(service_folder.join(name), test_folder.join(name)).unwrap();
         }
-        symlink(service_folder.join(CONFIG), test_folder.join(CONFIG)).unwrap();
+        symlink(service_folder.join(CONFIG_NAME), test_folder.join(CONFIG_NAME)).unwrap();
         let test_path = |name: &str| test_folder.join(name).display().to_string();
         let service_path = |name: &str| service_folder.join(name).display().to_string();
         let env = [
-            ("PATH", PATH.to_owned()),
+            ("PATH", SEARCH_PATH.to_owned()),
             ("LC_ALL", "C".to_owned()),
             ("TZ", "UTC".to_owned()),
             ("HOME", test_path("home")),
@@ -85,31 +87,31 @@ impl Setup {
             ("XDG_RUNTIME_DIR", service_path("run")),
         ];
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let config = service_folder.join(CONFIG);
-        let fake = algonius_fakes::fake_agent_path(&std::env::current_exe().unwrap());
+        let config_file = service_folder.join(CONFIG_NAME);
+        let fake_agent = algonius_fakes::fake_agent_path(&std::env::current_exe().unwrap());
         Self {
-            text: text.to_owned(),
+            config_text: config_text.to_owned(),
             temp_dir,
             test_folder,
-            config,
+            config_file,
             env,
             max_open_files: None,
             launcher: Vec::new(),
-            listen: "127.0.0.1:0".to_owned(),
-            program: PROGRAM.into(),
-            fake,
+            listen_address: "127.0.0.1:0".to_owned(),
+            program_path: PROGRAM.into(),
+            fake_agent,
         }
     }
 
     /// Returns a setup with the configuration of this file as it is.
-    pub(crate) fn file(config: &Path) -> Self {
-        Self::bare("").configured(config)
+    pub(crate) fn from_config_file(config_file: &Path) -> Self {
+        Self::from_config_text("").with_config_file(config_file)
     }
 
     /// Returns the same folder with the configuration of another file.
-    pub(crate) fn configured(mut self, config: &Path) -> Self {
-        self.text.clear();
-        config.clone_into(&mut self.config);
+    pub(crate) fn with_config_file(mut self, config_file: &Path) -> Self {
+        self.config_text.clear();
+        config_file.clone_into(&mut self.config_file);
         self
     }
 
@@ -120,35 +122,35 @@ impl Setup {
     }
 
     /// Returns the same setup with another listen address.
-    pub(crate) fn listening(mut self, address: &str) -> Self {
-        address.clone_into(&mut self.listen);
+    pub(crate) fn listen_on(mut self, address: &str) -> Self {
+        address.clone_into(&mut self.listen_address);
         self
     }
 
     /// Returns the setup for an unprivileged user, who owns the test's folder. Requires root.
-    pub(crate) fn of_nobody(mut self) -> Self {
+    pub(crate) fn with_unprivileged_user(mut self) -> Self {
         use std::os::unix::fs::chown;
         // The user may have no right to enter the folder of the build.
-        let fake = self.temp_dir.path().join("fake-agent");
-        fs::copy(&self.fake, &fake).unwrap();
-        self.fake = fake;
+        let fake_agent = self.temp_dir.path().join("fake-agent");
+        fs::copy(&self.fake_agent, &fake_agent).unwrap();
+        self.fake_agent = fake_agent;
         let test_paths = ["", "home", "site"].map(|name| self.test_folder.join(name));
         let service_folder = self.temp_dir.path().join("service");
-        let service_paths = ["", "state", "run", CONFIG].map(|name| service_folder.join(name));
+        let service_paths = ["", "state", "run", CONFIG_NAME].map(|name| service_folder.join(name));
         let paths = test_paths.iter().chain(&service_paths).map(PathBuf::as_path);
         let paths = paths.chain([self.temp_dir.path()]);
         for path in paths.filter(|path| path.exists()) {
-            chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+            chown(path, Some(UNPRIVILEGED_ID), Some(UNPRIVILEGED_ID)).unwrap();
         }
-        let user = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
-        let rest = ["--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
-        self.launched_by(&[&["setpriv", &user[0], &user[1]], &rest[..]].concat())
+        let [user, group] = ["--reuid", "--regid"].map(|name| format!("{name}={UNPRIVILEGED_ID}"));
+        let privilege_options = ["--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
+        self.launched_by(&[&["setpriv", &user, &group], &privilege_options[..]].concat())
     }
 
     /// Returns the setup for a machine whose bubblewrap does not work.
     pub(crate) fn without_bubblewrap(self) -> Self {
-        let path = format!("{}:{PATH}", self.test_folder.display());
-        self.executable("bwrap", "#!/bin/sh\nexit 1\n").env("PATH", &path)
+        let search_path = format!("{}:{SEARCH_PATH}", self.test_folder.display());
+        self.executable("bwrap", "#!/bin/sh\nexit 1\n").env("PATH", &search_path)
     }
 
     /// Sets a variable in the environment of the service.
@@ -164,11 +166,11 @@ impl Setup {
     }
 
     /// Copies the binary as its next release, which the next start uses; returns its path.
-    pub(crate) fn upgrade(&mut self) -> &Path {
+    pub(crate) fn install_next_release(&mut self) -> &Path {
         // Agents may change the test's folder, and the service requires that they cannot change its program.
-        self.program = self.temp_dir.path().join("algonius-next");
-        fs::copy(PROGRAM, &self.program).unwrap();
-        &self.program
+        self.program_path = self.temp_dir.path().join("algonius-next");
+        fs::copy(PROGRAM, &self.program_path).unwrap();
+        &self.program_path
     }
 
     /// Creates an executable file in the test's folder.
@@ -181,19 +183,19 @@ impl Setup {
     }
 
     /// Writes the configuration; returns its path.
-    pub(crate) fn write(&self) -> &Path {
+    pub(crate) fn write_config(&self) -> &Path {
         let test_folder = self.test_folder.display().to_string();
-        let fake = self.fake.display().to_string();
-        if !self.text.is_empty() {
-            let text = self.text.replace("HERE", &test_folder).replace("FAKE", &fake);
-            fs::write(&self.config, text).unwrap();
+        let fake_agent = self.fake_agent.display().to_string();
+        if !self.config_text.is_empty() {
+            let text = self.config_text.replace("HERE", &test_folder).replace("FAKE", &fake_agent);
+            fs::write(&self.config_file, text).unwrap();
         }
-        &self.config
+        &self.config_file
     }
 
     /// Replaces the configuration for the next start.
-    pub(crate) fn rewrite(&mut self, text: &str) {
-        text.clone_into(&mut self.text);
+    pub(crate) fn set_config_text(&mut self, text: &str) {
+        text.clone_into(&mut self.config_text);
     }
 
     pub(crate) fn test_folder(&self) -> &Path {
@@ -202,10 +204,10 @@ impl Setup {
 
     /// Returns the path of a file beside the configuration, where its relative paths start.
     pub(crate) fn sibling_path(&self, name: &str) -> PathBuf {
-        self.config.with_file_name(name)
+        self.config_file.with_file_name(name)
     }
 
-    pub(crate) fn variables(&self) -> &BTreeMap<String, String> {
+    pub(crate) fn env_variables(&self) -> &BTreeMap<String, String> {
         &self.env
     }
 
@@ -215,7 +217,7 @@ impl Setup {
     }
 
     /// Returns the bytes of every file of the ledger, without the command line's token.
-    pub(crate) fn ledger(&self) -> Vec<u8> {
+    pub(crate) fn ledger_bytes(&self) -> Vec<u8> {
         let folder = fs::read_dir(self.test_folder().join("state/algonius")).unwrap();
         let files = folder.flatten().map(|entry| entry.path()).filter(|path| path.is_file());
         let files = files.filter(|path| *path != self.token_file());
@@ -228,7 +230,7 @@ impl Setup {
     }
 
     /// Creates a file for which an agent waits.
-    pub(crate) fn open(&self, gate: &str) {
+    pub(crate) fn open_gate(&self, gate: &str) {
         fs::write(self.test_folder().join(gate), "").unwrap();
     }
 
@@ -239,9 +241,9 @@ impl Setup {
     }
 
     pub(super) fn command(&self, words: &[&str]) -> Command {
-        let program = self.program.to_str().unwrap();
-        let limit = self.max_open_files.map(|max| format!("ulimit -n {max}; exec \"$0\" \"$@\""));
-        let limiter = limit.iter().flat_map(|script| ["sh", "-c", script]);
+        let program = self.program_path.to_str().unwrap();
+        let script = self.max_open_files.map(|max| format!("ulimit -n {max}; exec \"$0\" \"$@\""));
+        let limiter = script.iter().flat_map(|script| ["sh", "-c", script]);
         let launcher = self.launcher.iter().map(String::as_str);
         let mut argv = launcher.chain(limiter).chain([program]);
         let mut command = Command::new(argv.next().unwrap_or(program));
@@ -254,11 +256,11 @@ impl Setup {
 
     /// Runs the command line to its end.
     pub(crate) async fn run(&self, words: &[&str], input: &str) -> CommandOutput {
-        self.run_with(words, input, &[]).await
+        self.run_with_env(words, input, &[]).await
     }
 
     /// Runs the command line with further variables.
-    pub(crate) async fn run_with(
+    pub(crate) async fn run_with_env(
         &self,
         words: &[&str],
         input: &str,
@@ -270,16 +272,13 @@ impl Setup {
         drop(stdin);
         let output = within_deadline(&words.join(" "), child.wait_with_output()).await.unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        CommandOutput {
-            code: output.status.code(),
-            stdout: text(&output.stdout),
-            stderr: text(&output.stderr),
-        }
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        CommandOutput { exit_code: output.status.code(), stdout, stderr }
     }
 
     pub(crate) async fn start(self) -> Service {
-        let started = self.try_start().await;
-        started.unwrap_or_else(|(_, output)| panic!("the service did not start: {output:?}"))
+        let result = self.try_start().await;
+        result.unwrap_or_else(|(_, output)| panic!("the service did not start: {output:?}"))
     }
 
     /// Starts a service that may fail to start; returns its output in that case.
@@ -291,7 +290,7 @@ impl Setup {
     }
 
     /// Removes a variable from the environment of the next start.
-    pub(crate) fn unset(&mut self, name: &str) {
+    pub(crate) fn remove_env(&mut self, name: &str) {
         self.env.remove(name);
     }
 }
@@ -299,7 +298,7 @@ impl Setup {
 /// Exit code and output of a command.
 #[derive(Debug)]
 pub(crate) struct CommandOutput {
-    pub(crate) code: Option<i32>,
+    pub(crate) exit_code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
@@ -327,7 +326,7 @@ impl Service {
     }
 
     /// Returns a client with another token.
-    pub(crate) fn with(&self, token: &str) -> ServiceClient {
+    pub(crate) fn with_token(&self, token: &str) -> ServiceClient {
         ServiceClient { token: token.to_owned(), ..self.client.clone() }
     }
 
@@ -339,7 +338,7 @@ impl Service {
     /// Runs the command line against this service.
     pub(crate) async fn command(&self, words: &[&str], input: &str) -> CommandOutput {
         let url = format!("http://{}", self.address);
-        self.setup.run_with(words, input, &[("ALGONIUS_URL", &url)]).await
+        self.setup.run_with_env(words, input, &[("ALGONIUS_URL", &url)]).await
     }
 
     pub(crate) fn pid(&self) -> i32 {
@@ -354,7 +353,7 @@ impl Service {
         kill(Pid::from_raw(self.pid()), signal).unwrap();
     }
 
-    pub(crate) async fn exit(&mut self) -> ExitStatus {
+    pub(crate) async fn wait_for_exit(&mut self) -> ExitStatus {
         within_deadline("the end of the service", self.child.wait()).await.unwrap()
     }
 
@@ -365,27 +364,27 @@ impl Service {
 
     pub(crate) async fn kill9(&mut self) {
         self.child.start_kill().unwrap();
-        self.exit().await;
+        self.wait_for_exit().await;
     }
 
     /// Returns the process holder of the service.
-    pub(crate) fn warden(&self) -> i32 {
-        wardens(self.pid()).pop().unwrap()
+    pub(crate) fn warden_pid(&self) -> i32 {
+        warden_pids(self.pid()).pop().unwrap()
     }
 
     /// Kills the service and its process holder, so that no process holds the running programs.
-    pub(crate) async fn kill9_both(&mut self) {
-        let warden = self.warden();
+    pub(crate) async fn kill9_with_warden(&mut self) {
+        let warden_pid = self.warden_pid();
         kill(Pid::from_raw(self.pid()), Signal::SIGKILL).unwrap();
-        kill(Pid::from_raw(warden), Signal::SIGKILL).unwrap();
-        self.exit().await;
+        kill(Pid::from_raw(warden_pid), Signal::SIGKILL).unwrap();
+        self.wait_for_exit().await;
     }
 
     /// Starts the program again on the same folder, after it has ended.
     pub(crate) async fn restart(&mut self) {
-        let started = start_process(&self.setup).await;
+        let result = start_process(&self.setup).await;
         (self.child, self.client, self.stderr) =
-            started.unwrap_or_else(|output| panic!("the service did not start again: {output:?}"));
+            result.unwrap_or_else(|output| panic!("the service did not start again: {output:?}"));
     }
 }
 

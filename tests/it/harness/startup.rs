@@ -14,8 +14,8 @@ use super::wait::within_deadline;
 pub(super) async fn start_process(
     setup: &Setup,
 ) -> Result<(Child, ServiceClient, watch::Receiver<String>), CommandOutput> {
-    let config = setup.write().display().to_string();
-    let words = ["serve", "--config", &config, "--listen", &setup.listen];
+    let config_file = setup.write_config().display().to_string();
+    let words = ["serve", "--config", &config_file, "--listen", &setup.listen_address];
     let mut child = setup.command(&words).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let (sender, mut stderr) = watch::channel(String::new());
@@ -24,16 +24,16 @@ pub(super) async fn start_process(
             sender.send_modify(|text| text.extend([line.as_str(), "\n"]));
         }
     });
-    let (ready_text, banner_end) = ("is ready on ", r#""text":"hello"}"#);
-    let result =
+    let (address_mark, banner_end) = ("is ready on ", r#""text":"hello"}"#);
+    let banner =
         within_deadline("the banner", stderr.wait_for(|text| text.contains(banner_end))).await;
-    let Some(banner) = result.ok().map(|text| text.clone()) else {
+    let Some(banner) = banner.ok().map(|text| text.clone()) else {
         let exit_status =
             within_deadline("the end of what did not start", child.wait()).await.unwrap();
         let stderr = stderr.borrow().clone();
-        return Err(CommandOutput { code: exit_status.code(), stdout: String::new(), stderr });
+        return Err(CommandOutput { exit_code: exit_status.code(), stdout: String::new(), stderr });
     };
-    let line = banner.split(ready_text).nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    let line = banner.split(address_mark).nth(1).and_then(|rest| rest.lines().next()).unwrap();
     // The public address may follow in the same line.
     let address = line.split("://").nth(1).and_then(|rest| rest.split(',').next()).unwrap();
     let token = fs::read_to_string(setup.token_file()).unwrap().trim().to_owned();

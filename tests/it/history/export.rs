@@ -6,27 +6,27 @@ use serde_json::{Value, json};
 
 use super::canary;
 use crate::harness::client::id;
-use crate::harness::{Service, fake};
+use crate::harness::{Service, fake_agent};
 
-fn lines(text: &str) -> Vec<Value> {
+fn json_lines(text: &str) -> Vec<Value> {
     let parse = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
     text.lines().map(parse).collect()
 }
 
 #[tokio::test]
 async fn an_export_has_one_redacted_line_per_execution() {
-    let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", "")].concat();
-    let service = super::with_ann(&agents).await;
+    let agents = [fake_agent("echo", "echo", ""), fake_agent("exit", "exit 7", "")].concat();
+    let service = super::start_with_ann(&agents).await;
     let text_with_secret = format!("\"é\n\\{}", canary());
     let first = id(&service.send("echo", &text_with_secret).await);
     let second = id(&service.send("exit", "x").await);
-    let ann_id = id(&service.with(super::ANN).send("echo", "hers").await);
+    let ann_id = id(&service.with_token(super::ANN_TOKEN).send("echo", "hers").await);
     let export = async |words: &[&str]| {
         let output = service.command(&[&["tasks", "export"], words].concat(), "").await;
-        assert_eq!(output.code, Some(0), "{output:?}");
+        assert_eq!(output.exit_code, Some(0), "{output:?}");
         // R-92: Redacted text is redacted on every path to the history
         assert!(!output.stdout.contains(&canary()), "{output:?}");
-        lines(&output.stdout)
+        json_lines(&output.stdout)
     };
     let records = export(&["--text"]).await;
     assert_eq!(records.iter().map(id).collect::<Vec<_>>(), [ann_id.clone(), second.clone(), first]);
@@ -42,21 +42,21 @@ async fn an_export_has_one_redacted_line_per_execution() {
     let text = stdout["text"].as_str().unwrap();
     assert!(text.starts_with("\"é\n\\"), "{text:?}");
     assert_eq!(stdout["bytes"].as_u64(), Some(text.len() as u64));
-    let failed = export(&["--outcome", "failed"]).await;
-    assert_eq!(failed.iter().map(id).collect::<Vec<_>>(), [second]);
-    assert_eq!(failed[0]["texts"], Value::Null);
+    let failed_export = export(&["--outcome", "failed"]).await;
+    assert_eq!(failed_export.iter().map(id).collect::<Vec<_>>(), [second]);
+    assert_eq!(failed_export[0]["texts"], Value::Null);
     assert_eq!(export(&["--limit", "1"]).await.len(), 1);
     assert_eq!(export(&["--agent", "nobody"]).await, Vec::<Value>::new());
     let file = service.setup.test_folder().join("ann");
-    fs::write(&file, super::ANN).unwrap();
+    fs::write(&file, super::ANN_TOKEN).unwrap();
     let ann_export = export(&["--token-file", file.to_str().unwrap()]).await;
     assert_eq!(ann_export.iter().map(id).collect::<Vec<_>>(), [ann_id]);
-    let wrong = service.command(&["tasks", "export", "--outcome", "x"], "").await;
-    assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(4), ""));
+    let wrong_output = service.command(&["tasks", "export", "--outcome", "x"], "").await;
+    assert_eq!((wrong_output.exit_code, wrong_output.stdout.as_str()), (Some(4), ""));
 }
 
 /// Many bytes on standard output, which is the answer.
-const LONG: &str = r#"
+const LONG_ANSWER_AGENT: &str = r#"
 [agents.long]
 command = "sh"
 args = ["-c", 'cat > /dev/null; yes "all work and no play" | head -c 24000000']
@@ -64,7 +64,7 @@ max_output_bytes = 30000000
 "#;
 
 /// The most memory of a service since it was asked last, in KiB.
-fn peak(service: &Service) -> u64 {
+fn peak_memory_kib(service: &Service) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
@@ -72,7 +72,7 @@ fn peak(service: &Service) -> u64 {
 
 #[tokio::test]
 async fn an_export_of_a_large_history_takes_little_memory() {
-    let mut service = Service::start(LONG).await;
+    let mut service = Service::start(LONG_ANSWER_AGENT).await;
     for _ in 0..4 {
         let request = json!({"agent": "long", "text": "x", "wait": 60}).to_string();
         let record = service.post("/api/v1/executions", &request).await.json();
@@ -81,9 +81,9 @@ async fn an_export_of_a_large_history_takes_little_memory() {
     }
     service.kill9().await; // What it took to write them is not what is measured.
     service.restart().await;
-    let before = peak(&service);
+    let initial_kib = peak_memory_kib(&service);
     let output = service.command(&["tasks", "export", "--text"], "").await;
-    let (after, records) = (peak(&service), lines(&output.stdout));
+    let (final_kib, records) = (peak_memory_kib(&service), json_lines(&output.stdout));
     let lengths: Vec<_> = records
         .iter()
         .flat_map(|line| line["texts"].as_array().unwrap())
@@ -91,7 +91,10 @@ async fn an_export_of_a_large_history_takes_little_memory() {
         .map(|text| text["text"].as_str().unwrap().len())
         .collect();
     assert_eq!(lengths, [24_000_000; 4]);
-    println!("an export of 96 MB took {} KiB more than the {before} KiB before", after - before);
+    println!(
+        "an export of 96 MB took {} KiB more than the {initial_kib} KiB before",
+        final_kib - initial_kib
+    );
     // R-91: An export uses little memory, however large the history is
-    assert!(after - before < 24 * 1024, "{before} KiB became {after} KiB");
+    assert!(final_kib - initial_kib < 24 * 1024, "{initial_kib} KiB became {final_kib} KiB");
 }

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use crate::harness::client::id;
-use crate::harness::{Service, fake, gated, within_deadline};
-use crate::streams::read_to;
+use crate::harness::{Service, fake_agent, gated_agent, within_deadline};
+use crate::streams::read_until;
 
 /// Says something, waits for its gate, says something else.
-const TALKER: &str = r#"
+const TALKER_AGENT: &str = r#"
 [agents.talker]
 sandbox.writable = ['HERE']
 command = "sh"
@@ -26,26 +26,26 @@ async fn open_stream(service: &Service, id: &str, after: u64) -> tokio::net::Tcp
     stream
 }
 
-fn numbers(text: &str) -> Vec<u64> {
+fn event_numbers(text: &str) -> Vec<u64> {
     text.lines().filter_map(|line| line.strip_prefix("id: ")?.parse().ok()).collect()
 }
 
 #[tokio::test]
 async fn events_are_streamed_to_the_end_and_from_any_event() {
-    let service = Service::start(TALKER).await;
-    let id = service.begin("talker", "x").await;
+    let service = Service::start(TALKER_AGENT).await;
+    let id = service.start_task("talker", "x").await;
     let mut stream = open_stream(&service, &id, 0).await;
-    let first_part = read_to(&mut stream, "\"process-started\"").await;
+    let first_part = read_until(&mut stream, "\"process-started\"").await;
     assert!(
         first_part.contains("text/event-stream") && first_part.contains("event: event"),
         "{first_part}"
     );
-    service.setup.open("go");
-    let rest = read_to(&mut stream, "event: rest").await;
-    let all_numbers = numbers(&format!("{first_part}{rest}"));
+    service.setup.open_gate("go");
+    let remaining_events = read_until(&mut stream, "event: rest").await;
+    let all_numbers = event_numbers(&format!("{first_part}{remaining_events}"));
     assert_eq!(all_numbers, (1..=all_numbers.len() as u64).collect::<Vec<_>>());
     let mut second_stream = open_stream(&service, &id, 3).await;
-    let later_numbers = numbers(&read_to(&mut second_stream, "event: rest").await);
+    let later_numbers = event_numbers(&read_until(&mut second_stream, "event: rest").await);
     // The clean-up goes on after the end.
     assert!(later_numbers.len() + 3 >= all_numbers.len(), "{later_numbers:?}");
     assert_eq!(later_numbers, (4..4 + later_numbers.len() as u64).collect::<Vec<_>>());
@@ -53,17 +53,17 @@ async fn events_are_streamed_to_the_end_and_from_any_event() {
 
 #[tokio::test]
 async fn watching_a_task_exits_by_its_outcome() {
-    let service = Service::start(&[TALKER, &fake("exit", "exit 7", "")].concat()).await;
-    let id = service.begin("talker", "x").await;
+    let service = Service::start(&[TALKER_AGENT, &fake_agent("exit", "exit 7", "")].concat()).await;
+    let id = service.start_task("talker", "x").await;
     service.setup.wait_for_text("log", "up\n").await;
     let words = ["tasks", "watch", &id];
     let open_gate = async {
         // Both halves are told, whichever of them came first.
-        service.setup.open("go");
+        service.setup.open_gate("go");
     };
     let (watched, ()) = tokio::join!(service.command(&words, ""), open_gate);
     assert_eq!(
-        (watched.code, watched.stdout.as_str()),
+        (watched.exit_code, watched.stdout.as_str()),
         (Some(0), "first\nsecond\n"),
         "{watched:?}"
     );
@@ -71,11 +71,11 @@ async fn watching_a_task_exits_by_its_outcome() {
         watched.stderr.contains("aside\n") && watched.stderr.contains("Z  completed\n"),
         "{watched:?}"
     );
-    let failed = crate::harness::client::id(&service.send("exit", "x").await);
-    let watched = service.command(&["tasks", "watch", &failed], "").await;
-    assert_eq!(watched.code, Some(5), "{watched:?}");
+    let failed_task = crate::harness::client::id(&service.send("exit", "x").await);
+    let watched = service.command(&["tasks", "watch", &failed_task], "").await;
+    assert_eq!(watched.exit_code, Some(5), "{watched:?}");
     let unknown = "018f0000-0000-7000-8000-000000000000";
-    assert_eq!(service.command(&["tasks", "watch", unknown], "").await.code, Some(3));
+    assert_eq!(service.command(&["tasks", "watch", unknown], "").await.exit_code, Some(3));
     let lines = service.command(&["tasks", "watch", "--json", &id], "").await.stdout;
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().any(|line| line["text"] == "first\nsecond\n"), "{lines:?}");
@@ -84,13 +84,14 @@ async fn watching_a_task_exits_by_its_outcome() {
 
 #[tokio::test]
 async fn logs_print_the_latest_tasks_line_by_line() {
-    let agents = [TALKER.to_owned(), fake("echo", "echo", ""), gated("one", "")].concat();
+    let agents =
+        [TALKER_AGENT.to_owned(), fake_agent("echo", "echo", ""), gated_agent("one", "")].concat();
     let service = Service::start(&agents).await;
-    service.setup.open("go");
+    service.setup.open_gate("go");
     let first = id(&service.send("talker", "x").await);
     let second = id(&service.send("echo", "no end of line").await);
     let logs = service.command(&["logs"], "").await;
-    assert_eq!(logs.code, Some(0), "{logs:?}");
+    assert_eq!(logs.exit_code, Some(0), "{logs:?}");
     for line in [
         format!("talker {first} stdout: first\n"),
         format!("talker {first} stderr: aside\n"),

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{code, listed};
+use super::{listed_ids, status_and_code};
 use crate::harness::client::id;
-use crate::harness::{Setup, fake, gated, message, message_with_id, poll_until};
+use crate::harness::{Setup, fake_agent, gated_agent, message, message_with_id, poll_until};
 
 fn setup_with_bounds(bounds: &str, agents: &str) -> Setup {
     Setup::new(&format!("{agents}\n[retention]\n{bounds}\n"))
@@ -14,10 +14,10 @@ fn setup_with_bounds(bounds: &str, agents: &str) -> Setup {
 
 #[tokio::test]
 async fn excess_executions_are_removed_oldest_first() {
-    let agents = [fake("echo", "echo", ""), gated("one", "")].concat();
+    let agents = [fake_agent("echo", "echo", ""), gated_agent("one", "")].concat();
     let bounds = "max_executions = 4\nmin_age = 0\ninterval = 0.1";
     let service = setup_with_bounds(bounds, &agents).start().await;
-    let running = service.begin("one", "ann").await;
+    let running_id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let mut ids = Vec::new();
     for number in 0..8 {
@@ -25,12 +25,12 @@ async fn excess_executions_are_removed_oldest_first() {
         ids.insert(0, id(&service.rpc("echo", "message/send", &text).await));
     }
     let within_bound = async || {
-        let remaining = listed(&service, "").await;
+        let remaining = listed_ids(&service, "").await;
         (remaining.len() == 4).then_some(remaining)
     };
     let remaining = poll_until("a sweep", within_bound).await;
     // Retention bounds ended executions and keeps running ones
-    assert_eq!(remaining, [&ids[..3], std::slice::from_ref(&running)].concat());
+    assert_eq!(remaining, [&ids[..3], std::slice::from_ref(&running_id)].concat());
     assert_eq!(service.execution(&ids[7]).await["code"], "execution-unknown");
     // The id of a message means the same task for as long as that is kept.
     let duplicate = service.rpc("echo", "message/send", &message_with_id("m-7", "7")).await;
@@ -46,33 +46,41 @@ async fn excess_executions_are_removed_oldest_first() {
     assert!(status["ledger"]["bytes"].as_u64() > Some(0) && status["ledger"]["oldest"].is_string());
     let output = service.command(&["status"], "").await.stdout;
     assert!(output.contains("ledger 4 executions in "), "{output}");
-    service.setup.open("go");
+    service.setup.open_gate("go");
 }
 
 #[tokio::test]
 async fn an_owner_deletes_ended_but_not_running_executions() {
-    let service = super::with_ann(&[fake("echo", "echo", ""), gated("one", "")].concat()).await;
-    let ann = service.with(super::ANN);
+    let service =
+        super::start_with_ann(&[fake_agent("echo", "echo", ""), gated_agent("one", "")].concat())
+            .await;
+    let ann = service.with_token(super::ANN_TOKEN);
     let (ann_id, operator_id) =
         (id(&ann.send("echo", "a").await), id(&service.send("echo", "b").await));
-    let running = service.begin("one", "ann").await;
+    let running_id = service.start_task("one", "ann").await;
     let delete = async |client: &crate::harness::ServiceClient, id: &str| {
         let bearer = format!("Authorization: Bearer {}", client.token);
         client.request(&format!("DELETE /api/v1/executions/{id}"), &[bearer], b"").await
     };
-    assert_eq!(code(&delete(&ann, &operator_id).await), (404, "execution-unknown".to_owned()));
-    assert_eq!(code(&delete(&service, &running).await), (409, "execution-unfinished".to_owned()));
+    assert_eq!(
+        status_and_code(&delete(&ann, &operator_id).await),
+        (404, "execution-unknown".to_owned())
+    );
+    assert_eq!(
+        status_and_code(&delete(&service, &running_id).await),
+        (409, "execution-unfinished".to_owned())
+    );
     assert_eq!(delete(&ann, &ann_id).await.status, 204);
     assert_eq!(delete(&service, &operator_id).await.status, 204);
-    assert_eq!(listed(&service, "").await, [running]);
-    service.setup.open("go");
+    assert_eq!(listed_ids(&service, "").await, [running_id]);
+    service.setup.open_gate("go");
 }
 
 /// Killed again and again while it removes what others bring.
 #[tokio::test]
 async fn a_kill_during_a_sweep_leaves_a_consistent_history() {
     let bounds = "max_executions = 20\nmin_age = 0\ninterval = 0.05";
-    let agents = fake("echo", "echo", "max_concurrent = 8\nqueue_depth = 100");
+    let agents = fake_agent("echo", "echo", "max_concurrent = 8\nqueue_depth = 100");
     let mut service = setup_with_bounds(bounds, &agents).start().await;
     for round in 0..4 {
         for number in 0..15 {
@@ -81,7 +89,7 @@ async fn a_kill_during_a_sweep_leaves_a_consistent_history() {
         }
         service.kill9().await;
         service.restart().await;
-        for id in listed(&service, "limit=1000").await {
+        for id in listed_ids(&service, "limit=1000").await {
             let detail = service.execution(&id).await;
             if detail["code"] == "execution-unknown" {
                 continue; // It was removed meanwhile.
@@ -90,7 +98,7 @@ async fn a_kill_during_a_sweep_leaves_a_consistent_history() {
             expect_complete(&detail);
         }
     }
-    let within_bound = async || (listed(&service, "").await.len() <= 20).then_some(());
+    let within_bound = async || (listed_ids(&service, "").await.len() <= 20).then_some(());
     poll_until("the last sweep", within_bound).await;
 }
 

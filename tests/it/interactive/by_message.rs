@@ -2,18 +2,18 @@
 
 use super::*;
 use crate::harness::client::{id, state};
-use crate::streams::{open_stream, read_to};
+use crate::streams::{open_stream, read_until};
 
 /// Extensions that publish the questions of a task.
 const INTERACTIONS_EXTENSION: &str = "https://algonius.dev/a2a/ext/interactions/v1";
 const KAGENT_EXTENSION: &str = "https://kagent.dev/extensions/hitl/v1";
 
 /// Sends a message with metadata to a task, and returns the task.
-async fn send(service: &Service, task: &str, text: &str, metadata: &Value) -> Value {
-    service.rpc("coder", "message/send", &reply(task, text, metadata)).await
+async fn send_with_metadata(service: &Service, task: &str, text: &str, metadata: &Value) -> Value {
+    service.rpc("coder", "message/send", &reply_params(task, text, metadata)).await
 }
 
-fn reply(task: &str, text: &str, metadata: &Value) -> Value {
+fn reply_params(task: &str, text: &str, metadata: &Value) -> Value {
     let mut params = message(text);
     params["message"]["taskId"] = json!(task);
     params["message"]["metadata"] = metadata.clone();
@@ -21,7 +21,7 @@ fn reply(task: &str, text: &str, metadata: &Value) -> Value {
 }
 
 /// Starts a turn that asks for a tool call, and returns its task while the question is open.
-async fn start_paused(service: &Service) -> Value {
+async fn start_paused_turn(service: &Service) -> Value {
     let task = service.send("coder", TOOL).await;
     assert_eq!(state(&task), "input-required", "{task}");
     task
@@ -30,8 +30,8 @@ async fn start_paused(service: &Service) -> Value {
 #[tokio::test]
 async fn an_open_question_is_published_and_answered_by_a_word() {
     for protocol in PROTOCOLS {
-        let service = start_service(&agent("coder", protocol, "")).await;
-        let task = start_paused(&service).await;
+        let service = start_service(&interactive_agent("coder", protocol, "")).await;
+        let task = start_paused_turn(&service).await;
         let card = service.rpc("coder", "agent/getAuthenticatedExtendedCard", &json!({})).await;
         let offered = card["capabilities"]["extensions"].to_string();
         assert!(
@@ -51,23 +51,31 @@ async fn an_open_question_is_published_and_answered_by_a_word() {
             (&published["id"], &published["digest"]),
             (&question["id"], &question["question"]["digest"])
         );
-        let refused = service.refused("coder", "message/send", reply(&id(&task), "hm", &json!({})));
+        let refused = service.expect_refusal(
+            "coder",
+            "message/send",
+            reply_params(&id(&task), "hm", &json!({})),
+        );
         assert_eq!(refused.await.1, "answer-invalid", "{protocol}");
-        let ended = send(&service, &id(&task), "Yes", &json!({})).await;
-        assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
+        let ended = send_with_metadata(&service, &id(&task), "Yes", &json!({})).await;
+        assert_eq!(outcome(&ended), completed_with("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
-        let by = &fetch_interaction(&service, &question).await["closed"]["by"];
-        assert_eq!((&by["name"], &by["channel"]), (&json!("operator"), &json!("a2a")), "{by}");
+        let closed_by = &fetch_interaction(&service, &question).await["closed"]["by"];
+        assert_eq!(
+            (&closed_by["name"], &closed_by["channel"]),
+            (&json!("operator"), &json!("a2a")),
+            "{closed_by}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_structured_answer_counts_once_in_each_form() {
-    let service = start_service(&agent("coder", "acp", "")).await;
-    for form in [INTERACTIONS_EXTENSION, KAGENT_EXTENSION] {
-        let task = start_paused(&service).await;
+    let service = start_service(&interactive_agent("coder", "acp", "")).await;
+    for extension in [INTERACTIONS_EXTENSION, KAGENT_EXTENSION] {
+        let task = start_paused_turn(&service).await;
         let question = wait_for_question(&service, &id(&task)).await;
-        let answer = |verdict: &str| match form {
+        let verdict_metadata = |verdict: &str| match extension {
             INTERACTIONS_EXTENSION => {
                 json!({INTERACTIONS_EXTENSION: {"answers": [{"id": question["id"], "verdict": verdict}]}})
             }
@@ -75,74 +83,86 @@ async fn a_structured_answer_counts_once_in_each_form() {
                 {"id": question["id"], "approved": verdict == "allow"}
             ]}}),
         };
-        let ended = send(&service, &id(&task), "", &answer("deny")).await;
-        assert_eq!(outcome(&ended), completed("done"), "{form}: {ended}");
+        let ended = send_with_metadata(&service, &id(&task), "", &verdict_metadata("deny")).await;
+        assert_eq!(outcome(&ended), completed_with("done"), "{extension}: {ended}");
         // A client that missed the response repeats the message.
-        let repeated = send(&service, &id(&task), "", &answer("deny")).await;
-        assert_eq!(id(&repeated), id(&ended), "{form}");
-        let other =
-            service.refused("coder", "message/send", reply(&id(&task), "", &answer("allow")));
-        assert_eq!(other.await.1, "interaction-closed", "{form}");
+        let repeated_response =
+            send_with_metadata(&service, &id(&task), "", &verdict_metadata("deny")).await;
+        assert_eq!(id(&repeated_response), id(&ended), "{extension}");
+        let contrary_reply = service.expect_refusal(
+            "coder",
+            "message/send",
+            reply_params(&id(&task), "", &verdict_metadata("allow")),
+        );
+        assert_eq!(contrary_reply.await.1, "interaction-closed", "{extension}");
     }
     assert_eq!(tool_call_count(&service), 0);
 }
 
 #[tokio::test]
 async fn a_repeated_message_answers_no_later_question() {
-    let service = start_service(&agent("coder", "acp", "")).await;
+    let service = start_service(&interactive_agent("coder", "acp", "")).await;
     let prompt = "[[tool Bash kind=execute command=one]] [[tool Bash kind=execute command=two]] [[say done]]";
     let task = id(&service.send("coder", prompt).await);
-    let yes = reply(&task, "yes", &json!({}));
+    let yes = reply_params(&task, "yes", &json!({}));
     for _ in 0..2 {
-        let paused = service.rpc("coder", "message/send", &yes).await;
+        let paused_task = service.rpc("coder", "message/send", &yes).await;
         assert_eq!(
-            (state(&paused).as_str(), tool_call_count(&service)),
+            (state(&paused_task).as_str(), tool_call_count(&service)),
             ("input-required", 1),
-            "{paused}"
+            "{paused_task}"
         );
-        let open = interactions(&service, &task, "open").await;
-        assert_eq!(open[0]["question"]["tool"]["command"], "two");
+        let open_interactions = list_interactions(&service, &task, "open").await;
+        assert_eq!(open_interactions[0]["question"]["tool"]["command"], "two");
     }
-    let ended = send(&service, &task, "no", &json!({})).await;
-    assert_eq!((outcome(&ended), tool_call_count(&service)), (completed("done"), 1), "{ended}");
+    let ended = send_with_metadata(&service, &task, "no", &json!({})).await;
+    assert_eq!(
+        (outcome(&ended), tool_call_count(&service)),
+        (completed_with("done"), 1),
+        "{ended}"
+    );
 }
 
 #[tokio::test]
 async fn a_word_never_answers_several_questions() {
-    let service = start_service(&agent("coder", "acp", "")).await;
-    let task = service.begin("coder", "[[ask-twice one two]] [[say done]]").await;
+    let service = start_service(&interactive_agent("coder", "acp", "")).await;
+    let task = service.start_task("coder", "[[ask-twice one two]] [[say done]]").await;
     poll_until("two questions", async || {
-        (interactions(&service, &task, "open").await.len() == 2).then_some(())
+        (list_interactions(&service, &task, "open").await.len() == 2).then_some(())
     })
     .await;
-    let refused = service.refused("coder", "message/send", reply(&task, "yes", &json!({})));
+    let refused =
+        service.expect_refusal("coder", "message/send", reply_params(&task, "yes", &json!({})));
     assert_eq!(refused.await.1, "answer-invalid");
-    let open = interactions(&service, &task, "open").await;
+    let open_interactions = list_interactions(&service, &task, "open").await;
     let denial = |question: &Value| json!({"id": question["id"], "approved": false});
-    let approvals: Vec<_> = open.iter().map(denial).collect();
+    let approvals: Vec<_> = open_interactions.iter().map(denial).collect();
     let answers =
         json!({KAGENT_EXTENSION: {"type": "tool_approval_response", "approvals": approvals}});
-    let ended = send(&service, &task, "", &answers).await;
-    assert_eq!(outcome(&ended), completed("done"), "{ended}");
-    assert!(interactions(&service, &task, "open").await.is_empty());
+    let ended = send_with_metadata(&service, &task, "", &answers).await;
+    assert_eq!(outcome(&ended), completed_with("done"), "{ended}");
+    assert!(list_interactions(&service, &task, "open").await.is_empty());
 }
 
 #[tokio::test]
 async fn a_stream_ends_with_a_question_and_1_0_goes_past_it() {
-    let service = start_service(&agent("coder", "acp", "")).await;
+    let service = start_service(&interactive_agent("coder", "acp", "")).await;
     let body = json_rpc_call("message/stream", &message(TOOL));
     let mut stream = open_stream(&service, "coder", "0.3", &body).await;
-    let stream_text = read_to(&mut stream, "\"final\":true").await;
-    let last = results(&stream_text).pop().unwrap();
-    assert_eq!(last["status"]["state"], "input-required", "{last}");
-    assert!(last["status"]["message"]["metadata"][INTERACTIONS_EXTENSION].is_object(), "{last}");
-    let task = last["taskId"].as_str().unwrap();
+    let stream_text = read_until(&mut stream, "\"final\":true").await;
+    let last_result = event_results(&stream_text).pop().unwrap();
+    assert_eq!(last_result["status"]["state"], "input-required", "{last_result}");
+    assert!(
+        last_result["status"]["message"]["metadata"][INTERACTIONS_EXTENSION].is_object(),
+        "{last_result}"
+    );
+    let task = last_result["taskId"].as_str().unwrap();
     let body = json_rpc_call("SubscribeToTask", &json!({"id": task}));
     let mut stream = open_stream(&service, "coder", "1.0", &body).await;
-    let stream_text = read_to(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
+    let stream_text = read_until(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
     assert!(!stream_text.contains("statusUpdate"), "{stream_text}");
-    send(&service, task, "yes", &json!({})).await;
-    let stream_text = read_to(&mut stream, "TASK_STATE_COMPLETED").await;
+    send_with_metadata(&service, task, "yes", &json!({})).await;
+    let stream_text = read_until(&mut stream, "TASK_STATE_COMPLETED").await;
     assert!(
         stream_text.contains("TASK_STATE_WORKING") && stream_text.contains("done"),
         "{stream_text}"
@@ -150,7 +170,7 @@ async fn a_stream_ends_with_a_question_and_1_0_goes_past_it() {
 }
 
 /// Returns the results of the events in a stream.
-fn results(stream_text: &str) -> Vec<Value> {
+fn event_results(stream_text: &str) -> Vec<Value> {
     let events = stream_text.lines().filter_map(|line| line.strip_prefix("data:"));
     events.map(|event| serde_json::from_str::<Value>(event).unwrap()["result"].clone()).collect()
 }

@@ -14,34 +14,40 @@ fn message_in(context: &str, text: &str) -> Value {
 #[tokio::test]
 async fn an_open_question_survives_a_crash_of_the_service() {
     for protocol in PROTOCOLS {
-        let mut service = start_service(&agent("coder", protocol, "")).await;
-        let task = service.begin("coder", TOOL).await;
+        let mut service = start_service(&interactive_agent("coder", protocol, "")).await;
+        let task = service.start_task("coder", TOOL).await;
         let question = wait_for_question(&service, &task).await;
         service.kill9().await;
         service.restart().await;
-        let resumed = wait_for_question(&service, &task).await;
-        assert_eq!(resumed["id"], question["id"], "{protocol}");
-        assert_eq!(answer(&service, &resumed, &json!({"verdict": "allow"})).await, answered());
+        let repeated_question = wait_for_question(&service, &task).await;
+        assert_eq!(repeated_question["id"], question["id"], "{protocol}");
+        assert_eq!(
+            answer_question(&service, &repeated_question, &json!({"verdict": "allow"})).await,
+            answered_response()
+        );
         let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
+        assert_eq!(outcome(&ended), completed_with("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
         let all = service.get(&format!("/api/v1/interactions?execution={task}")).await.json();
         assert_eq!(all["interactions"].as_array().unwrap().len(), 1, "{protocol}: {all}");
-        assert_eq!(verdicts(&service, "coder").await, [verdict("allow", "principal")]);
+        assert_eq!(verdicts(&service, "coder").await, [recorded_verdict("allow", "principal")]);
     }
 }
 
 #[tokio::test]
 async fn a_crash_right_after_an_answer_delivers_it_once() {
     for protocol in PROTOCOLS {
-        let mut service = start_service(&agent("coder", protocol, "")).await;
-        let task = service.begin("coder", TOOL).await;
+        let mut service = start_service(&interactive_agent("coder", protocol, "")).await;
+        let task = service.start_task("coder", TOOL).await;
         let question = wait_for_question(&service, &task).await;
-        assert_eq!(answer(&service, &question, &json!({"verdict": "allow"})).await, answered());
+        assert_eq!(
+            answer_question(&service, &question, &json!({"verdict": "allow"})).await,
+            answered_response()
+        );
         service.kill9().await;
         service.restart().await;
         let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
+        assert_eq!(outcome(&ended), completed_with("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
         assert_eq!(fetch_interaction(&service, &question).await["state"], "answered", "{protocol}");
     }
@@ -50,21 +56,24 @@ async fn a_crash_right_after_an_answer_delivers_it_once() {
 #[tokio::test]
 async fn an_open_question_is_handed_over_to_the_next_service() {
     for protocol in PROTOCOLS {
-        let mut service = start_service(&agent("coder", protocol, "")).await;
-        let task = service.begin("coder", TOOL).await;
+        let mut service = start_service(&interactive_agent("coder", protocol, "")).await;
+        let task = service.start_task("coder", TOOL).await;
         let question = wait_for_question(&service, &task).await;
         service.signal(Signal::SIGUSR2);
-        assert_eq!(service.exit().await.code(), Some(0), "{protocol}");
+        assert_eq!(service.wait_for_exit().await.code(), Some(0), "{protocol}");
         service.restart().await;
-        let resumed = wait_for_question(&service, &task).await;
+        let repeated_question = wait_for_question(&service, &task).await;
         assert_eq!(
-            (&resumed["id"], &resumed["dueAt"]),
+            (&repeated_question["id"], &repeated_question["dueAt"]),
             (&question["id"], &question["dueAt"]),
             "{protocol}"
         );
-        assert_eq!(answer(&service, &resumed, &json!({"verdict": "allow"})).await, answered());
+        assert_eq!(
+            answer_question(&service, &repeated_question, &json!({"verdict": "allow"})).await,
+            answered_response()
+        );
         let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
+        assert_eq!(outcome(&ended), completed_with("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
     }
 }
@@ -78,34 +87,34 @@ async fn a_crash_at_the_end_of_a_turn_keeps_its_answer() {
              args = ['-c', 'FAKE {protocol}; touch HERE/over; until [ -e HERE/go ]; do sleep 0.05; done']\n"
         );
         let mut service = Service::start(&agents).await;
-        let task = service.begin("coder", "[[say done]]").await;
+        let task = service.start_task("coder", "[[say done]]").await;
         poll_until("the end of the turn", async || {
             service.setup.test_folder().join("over").exists().then_some(())
         })
         .await;
         service.kill9().await;
         service.restart().await;
-        service.setup.open("go");
+        service.setup.open_gate("go");
         let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
+        assert_eq!(outcome(&ended), completed_with("done"), "{protocol}: {ended}");
         assert_eq!(ended["metadata"]["warnings"], Value::Null, "{protocol}: {ended}");
     }
 }
 
 #[tokio::test]
 async fn a_question_is_closed_when_its_process_is_lost() {
-    let mut service = start_service(&agent("coder", "acp", "")).await;
-    let task = service.begin("coder", TOOL).await;
+    let mut service = start_service(&interactive_agent("coder", "acp", "")).await;
+    let task = service.start_task("coder", TOOL).await;
     let question = wait_for_question(&service, &task).await;
-    service.kill9_both().await;
+    service.kill9_with_warden().await;
     service.restart().await;
     let ended = service.wait_for_end("coder", &task).await;
-    assert_eq!(outcome(&ended), failed("interrupted"), "{ended}");
-    let closed = fetch_interaction(&service, &question).await;
-    assert_eq!(closed["state"], "lost", "{closed}");
-    assert_eq!(closed["closed"]["by"]["source"], "process-end", "{closed}");
-    let late = answer(&service, &question, &json!({"verdict": "allow"})).await;
-    assert_eq!(late, (409, "interaction-closed".to_owned()));
+    assert_eq!(outcome(&ended), failed_with("interrupted"), "{ended}");
+    let closed_interaction = fetch_interaction(&service, &question).await;
+    assert_eq!(closed_interaction["state"], "lost", "{closed_interaction}");
+    assert_eq!(closed_interaction["closed"]["by"]["source"], "process-end", "{closed_interaction}");
+    let late_answer = answer_question(&service, &question, &json!({"verdict": "allow"})).await;
+    assert_eq!(late_answer, (409, "interaction-closed".to_owned()));
     assert_eq!(tool_call_count(&service), 0);
 }
 
@@ -119,7 +128,7 @@ fn forget_sessions(service: &Service) {
 #[tokio::test]
 async fn an_unknown_session_is_replaced_once_and_reported() {
     for protocol in PROTOCOLS {
-        let service = start_service(&agent("coder", protocol, "")).await;
+        let service = start_service(&interactive_agent("coder", protocol, "")).await;
         service.rpc("coder", "message/send", &message_in("c", "[[say one]]")).await;
         forget_sessions(&service);
         let body = json_rpc_call("message/stream", &message_in("c", "[[say two]]"));
@@ -132,27 +141,31 @@ async fn an_unknown_session_is_replaced_once_and_reported() {
             "{protocol}: {response}"
         );
         let task = service.rpc("coder", "message/send", &message_in("c", "[[recall]]")).await;
-        assert_eq!(outcome(&task), completed("[[say two]]"), "{protocol}: {task}");
+        assert_eq!(outcome(&task), completed_with("[[say two]]"), "{protocol}: {task}");
     }
 }
 
 #[tokio::test]
 async fn a_second_turn_resumes_the_session_of_the_agent() {
     for protocol in PROTOCOLS {
-        let mut service = start_service(&agent("coder", protocol, "")).await;
+        let mut service = start_service(&interactive_agent("coder", protocol, "")).await;
         let task = service.rpc("coder", "message/send", &message_in("c", "[[say one]]")).await;
-        assert_eq!(outcome(&task), completed("one"), "{protocol}: {task}");
+        assert_eq!(outcome(&task), completed_with("one"), "{protocol}: {task}");
         service.sigterm();
-        assert!(service.exit().await.success());
+        assert!(service.wait_for_exit().await.success());
         service.restart().await;
         let task = service.rpc("coder", "message/send", &message_in("c", "[[recall]]")).await;
-        assert_eq!(outcome(&task), completed("[[say one]]"), "{protocol}: {task}");
+        assert_eq!(outcome(&task), completed_with("[[say one]]"), "{protocol}: {task}");
         let task = service.rpc("coder", "message/send", &message_in("c", "[[recall]]")).await;
-        let both = "[[say one]] | [[recall]]";
-        assert_eq!(outcome(&task), completed(both), "{protocol}: {task}");
-        let other = service
+        let both_prompts = "[[say one]] | [[recall]]";
+        assert_eq!(outcome(&task), completed_with(both_prompts), "{protocol}: {task}");
+        let other_answer = service
             .rpc("coder", "message/send", &message_in("d", "new [[recall]] [[say .]]"))
             .await;
-        assert_eq!(outcome(&other), completed("."), "{protocol}: another context: {other}");
+        assert_eq!(
+            outcome(&other_answer),
+            completed_with("."),
+            "{protocol}: another context: {other_answer}"
+        );
     }
 }

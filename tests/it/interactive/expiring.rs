@@ -6,18 +6,23 @@ use crate::harness::Setup;
 #[tokio::test]
 async fn an_expired_question_denies_its_call_in_each_protocol() {
     for protocol in PROTOCOLS {
-        let service = start_service(&agent("coder", protocol, "consent.timeout = 1")).await;
-        let task = service.begin("coder", TOOL).await;
+        let service =
+            start_service(&interactive_agent("coder", protocol, "consent.timeout = 1")).await;
+        let task = service.start_task("coder", TOOL).await;
         let question = wait_for_question(&service, &task).await;
         let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
+        assert_eq!(outcome(&ended), completed_with("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 0, "{protocol}");
-        let closed = fetch_interaction(&service, &question).await;
-        assert_eq!(closed["state"], "expired", "{closed}");
-        assert_eq!(closed["closed"]["by"]["source"], "timeout", "{closed}");
-        let late = answer(&service, &question, &json!({"verdict": "allow"})).await;
-        assert_eq!(late, (409, "interaction-closed".to_owned()), "{protocol}");
-        assert_eq!(verdicts(&service, "coder").await, [verdict("deny", "timeout")], "{protocol}");
+        let closed_interaction = fetch_interaction(&service, &question).await;
+        assert_eq!(closed_interaction["state"], "expired", "{closed_interaction}");
+        assert_eq!(closed_interaction["closed"]["by"]["source"], "timeout", "{closed_interaction}");
+        let late_answer = answer_question(&service, &question, &json!({"verdict": "allow"})).await;
+        assert_eq!(late_answer, (409, "interaction-closed".to_owned()), "{protocol}");
+        assert_eq!(
+            verdicts(&service, "coder").await,
+            [recorded_verdict("deny", "timeout")],
+            "{protocol}"
+        );
     }
 }
 
@@ -25,8 +30,8 @@ async fn an_expired_question_denies_its_call_in_each_protocol() {
 async fn an_expired_question_can_end_its_turn() {
     for protocol in PROTOCOLS {
         let settings = "consent.timeout = 1\nconsent.on_timeout = 'cancel'";
-        let service = start_service(&agent("coder", protocol, settings)).await;
-        let task = service.begin("coder", TOOL).await;
+        let service = start_service(&interactive_agent("coder", protocol, settings)).await;
+        let task = service.start_task("coder", TOOL).await;
         let question = wait_for_question(&service, &task).await;
         let ended = service.wait_for_end("coder", &task).await;
         let cancelled = ("canceled".to_owned(), "execution-cancelled".to_owned());
@@ -38,13 +43,14 @@ async fn an_expired_question_can_end_its_turn() {
 
 #[tokio::test]
 async fn a_question_expires_although_the_service_was_down() {
-    let mut service = start_service(&agent("coder", "acp", "consent.timeout = 1")).await;
-    let task = service.begin("coder", TOOL).await;
+    let mut service =
+        start_service(&interactive_agent("coder", "acp", "consent.timeout = 1")).await;
+    let task = service.start_task("coder", TOOL).await;
     let question = wait_for_question(&service, &task).await;
     service.kill9().await;
     service.restart().await;
     let ended = service.wait_for_end("coder", &task).await;
-    assert_eq!(outcome(&ended), completed("done"), "{ended}");
+    assert_eq!(outcome(&ended), completed_with("done"), "{ended}");
     assert_eq!(tool_call_count(&service), 0);
     assert_eq!(fetch_interaction(&service, &question).await["state"], "expired");
 }
@@ -52,17 +58,20 @@ async fn a_question_expires_although_the_service_was_down() {
 #[tokio::test]
 async fn a_cancelled_task_closes_its_open_question() {
     for protocol in PROTOCOLS {
-        let service = start_service(&agent("coder", protocol, "")).await;
-        let task = service.begin("coder", TOOL).await;
+        let service = start_service(&interactive_agent("coder", protocol, "")).await;
+        let task = service.start_task("coder", TOOL).await;
         let question = wait_for_question(&service, &task).await;
         service.cancel("coder", &task).await;
         let ended = service.wait_for_end("coder", &task).await;
         assert_eq!(ended["status"]["state"], "canceled", "{protocol}: {ended}");
-        let closed = fetch_interaction(&service, &question).await;
-        assert_eq!(closed["state"], "withdrawn", "{protocol}: {closed}");
-        assert_eq!(closed["closed"]["by"]["source"], "cancel", "{protocol}: {closed}");
-        let late = answer(&service, &question, &json!({"verdict": "allow"})).await;
-        assert_eq!(late, (409, "interaction-closed".to_owned()), "{protocol}");
+        let closed_interaction = fetch_interaction(&service, &question).await;
+        assert_eq!(closed_interaction["state"], "withdrawn", "{protocol}: {closed_interaction}");
+        assert_eq!(
+            closed_interaction["closed"]["by"]["source"], "cancel",
+            "{protocol}: {closed_interaction}"
+        );
+        let late_answer = answer_question(&service, &question, &json!({"verdict": "allow"})).await;
+        assert_eq!(late_answer, (409, "interaction-closed".to_owned()), "{protocol}");
         assert_eq!(tool_call_count(&service), 0, "{protocol}");
     }
 }
@@ -70,17 +79,17 @@ async fn a_cancelled_task_closes_its_open_question() {
 #[tokio::test]
 async fn a_stopped_service_withdraws_its_questions() {
     for protocol in PROTOCOLS {
-        let agents = agent("coder", protocol, "");
-        let setup = Setup::server("drain_timeout = 0.3", &agents);
+        let agents = interactive_agent("coder", protocol, "");
+        let setup = Setup::with_server_settings("drain_timeout = 0.3", &agents);
         std::fs::create_dir(setup.test_folder().join("sessions")).unwrap();
         let mut service = setup.start().await;
-        let task = service.begin("coder", TOOL).await;
+        let task = service.start_task("coder", TOOL).await;
         let question = wait_for_question(&service, &task).await;
         service.sigterm();
-        assert!(service.exit().await.success(), "{protocol}");
+        assert!(service.wait_for_exit().await.success(), "{protocol}");
         service.restart().await;
-        let closed = fetch_interaction(&service, &question).await;
-        assert_eq!(closed["state"], "withdrawn", "{protocol}: {closed}");
+        let closed_interaction = fetch_interaction(&service, &question).await;
+        assert_eq!(closed_interaction["state"], "withdrawn", "{protocol}: {closed_interaction}");
         let ended = service.wait_for_end("coder", &task).await;
         let cancelled = ("canceled".to_owned(), "execution-cancelled".to_owned());
         assert_eq!(outcome(&ended), cancelled, "{protocol}: {ended}");
@@ -90,9 +99,9 @@ async fn a_stopped_service_withdraws_its_questions() {
 
 #[tokio::test]
 async fn a_question_withdrawn_by_its_agent_is_closed() {
-    let service = start_service(&agent("coder", "acp", "")).await;
-    let task = service.begin("coder", "[[withdraw]] [[say done]]").await;
-    assert_eq!(outcome(&service.wait_for_end("coder", &task).await), completed("done"));
+    let service = start_service(&interactive_agent("coder", "acp", "")).await;
+    let task = service.start_task("coder", "[[withdraw]] [[say done]]").await;
+    assert_eq!(outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
     let all = service.get("/api/v1/interactions").await.json();
     let interaction = &all["interactions"][0];
     assert_eq!(interaction["state"], "withdrawn", "{all}");

@@ -6,22 +6,22 @@ use super::*;
 const UNKNOWN_INTERACTION: &str = "/api/v1/interactions/00000000-0000-7000-8000-000000000000";
 
 /// Creates a token with these rights, and returns a client with it.
-async fn with_rights(service: &Service, name: &str, scopes: &[&str]) -> ServiceClient {
+async fn client_with_scopes(service: &Service, name: &str, scopes: &[&str]) -> ServiceClient {
     let token_request = json!({"name": name, "scopes": scopes}).to_string();
     let created = service.post("/api/v1/tokens", &token_request).await.json();
-    service.with(created["token"].as_str().unwrap())
+    service.with_token(created["token"].as_str().unwrap())
 }
 
-fn refused(status: u16, code: &str) -> (u16, String) {
+fn refusal(status: u16, code: &str) -> (u16, String) {
     (status, code.to_owned())
 }
 
 #[tokio::test]
 async fn a_wrong_answer_is_refused_and_the_question_stays_open() {
-    let service = start_service(&agent("coder", "acp", "")).await;
-    let task = service.begin("coder", TOOL).await;
+    let service = start_service(&interactive_agent("coder", "acp", "")).await;
+    let task = service.start_task("coder", TOOL).await;
     let question = wait_for_question(&service, &task).await;
-    let invalid = refused(400, "answer-invalid");
+    let invalid = refusal(400, "answer-invalid");
     for (body, expected) in [
         (json!({}), invalid.clone()),
         (json!({"verdict": "ask"}), invalid.clone()),
@@ -32,74 +32,86 @@ async fn a_wrong_answer_is_refused_and_the_question_stays_open() {
         (json!({"values": {}}), invalid.clone()),
         (json!({"decline": true}), invalid.clone()),
         (json!({"verdict": "deny", "reason": "x".repeat(100_000)}), invalid),
-        (json!({"verdict": "allow", "digest": "other"}), refused(409, "interaction-changed")),
-        (json!({"verdict": "maybe"}), refused(400, "invalid-params")),
-        (json!({"verdict": "allow", "more": 1}), refused(400, "invalid-params")),
-        (json!({"verdict": 7}), refused(400, "invalid-params")),
-        (json!([]), refused(400, "invalid-params")),
-        (json!(["allow"]), refused(400, "invalid-params")),
-        (json!("allow"), refused(400, "invalid-params")),
-        (json!(null), refused(400, "invalid-params")),
+        (json!({"verdict": "allow", "digest": "other"}), refusal(409, "interaction-changed")),
+        (json!({"verdict": "maybe"}), refusal(400, "invalid-params")),
+        (json!({"verdict": "allow", "more": 1}), refusal(400, "invalid-params")),
+        (json!({"verdict": 7}), refusal(400, "invalid-params")),
+        (json!([]), refusal(400, "invalid-params")),
+        (json!(["allow"]), refusal(400, "invalid-params")),
+        (json!("allow"), refusal(400, "invalid-params")),
+        (json!(null), refusal(400, "invalid-params")),
     ] {
-        assert_eq!(answer(&service, &question, &body).await, expected, "{body}");
+        assert_eq!(answer_question(&service, &question, &body).await, expected, "{body}");
     }
     let path = format!("{}/answer", interaction_path(&question));
     for body in ["", "{", "{\"verdict\":\"allow\"}{}", "\u{0}"] {
         let response = service.post(&path, body).await;
-        assert_eq!((response.status, response.code()), refused(400, "malformed-json"), "{body:?}");
+        assert_eq!(
+            (response.status, response.error_code()),
+            refusal(400, "malformed-json"),
+            "{body:?}"
+        );
     }
     assert_eq!(fetch_interaction(&service, &question).await["state"], "open");
     assert_eq!(tool_call_count(&service), 0);
     let digest = &question["question"]["digest"];
     let allow = json!({"verdict": "allow", "digest": digest});
-    assert_eq!(answer(&service, &question, &allow).await, answered());
-    assert_eq!(outcome(&service.wait_for_end("coder", &task).await), completed("done"));
+    assert_eq!(answer_question(&service, &question, &allow).await, answered_response());
+    assert_eq!(outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
 }
 
 #[tokio::test]
 async fn a_second_answer_is_refused_unless_it_is_the_same() {
     for (first, second) in [("allow", "deny"), ("deny", "allow")] {
-        let service = start_service(&agent("coder", "acp", "")).await;
-        let task = service.begin("coder", TOOL).await;
+        let service = start_service(&interactive_agent("coder", "acp", "")).await;
+        let task = service.start_task("coder", TOOL).await;
         let question = wait_for_question(&service, &task).await;
         let (first, second) = (json!({"verdict": first}), json!({"verdict": second}));
-        assert_eq!(answer(&service, &question, &first).await, answered());
-        assert_eq!(answer(&service, &question, &first).await, answered(), "the same again");
-        let closed = refused(409, "interaction-closed");
-        assert_eq!(answer(&service, &question, &second).await, closed);
+        assert_eq!(answer_question(&service, &question, &first).await, answered_response());
+        assert_eq!(
+            answer_question(&service, &question, &first).await,
+            answered_response(),
+            "the same again"
+        );
+        let closed_refusal = refusal(409, "interaction-closed");
+        assert_eq!(answer_question(&service, &question, &second).await, closed_refusal);
         service.wait_for_end("coder", &task).await;
-        assert_eq!(answer(&service, &question, &first).await, answered(), "after the end");
-        assert_eq!(answer(&service, &question, &second).await, closed);
+        assert_eq!(
+            answer_question(&service, &question, &first).await,
+            answered_response(),
+            "after the end"
+        );
+        assert_eq!(answer_question(&service, &question, &second).await, closed_refusal);
         assert_eq!(verdicts(&service, "coder").await.len(), 1);
     }
 }
 
 #[tokio::test]
 async fn one_of_many_different_answers_at_once_succeeds() {
-    let service = start_service(&agent("coder", "acp", "")).await;
-    let task = service.begin("coder", TOOL).await;
+    let service = start_service(&interactive_agent("coder", "acp", "")).await;
+    let task = service.start_task("coder", TOOL).await;
     let question = wait_for_question(&service, &task).await;
     let reasons = (0..8).map(|n| json!({"verdict": "deny", "reason": format!("reason {n}")}));
     let bodies: Vec<_> = reasons.collect();
-    let all = bodies.iter().map(|body| answer(&service, &question, body));
+    let all = bodies.iter().map(|body| answer_question(&service, &question, body));
     let answers = futures_util::future::join_all(all).await;
-    let won = answers.iter().filter(|answer| **answer == answered()).count();
+    let won = answers.iter().filter(|answer| **answer == answered_response()).count();
     let lost =
-        answers.iter().filter(|answer| **answer == refused(409, "interaction-closed")).count();
+        answers.iter().filter(|answer| **answer == refusal(409, "interaction-closed")).count();
     assert_eq!((won, lost), (1, 7), "{answers:?}");
-    assert_eq!(outcome(&service.wait_for_end("coder", &task).await), completed("done"));
+    assert_eq!(outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
     assert_eq!(tool_call_count(&service), 0);
 }
 
 #[tokio::test]
 async fn unknown_interactions_and_filters_are_refused() {
-    let service = start_service(&agent("coder", "acp", "")).await;
-    let unknown = refused(404, "interaction-unknown");
+    let service = start_service(&interactive_agent("coder", "acp", "")).await;
+    let unknown = refusal(404, "interaction-unknown");
     for path in [UNKNOWN_INTERACTION, "/api/v1/interactions/nonsense", "/api/v1/interactions/%00"] {
         let response = service.get(path).await;
-        assert_eq!((response.status, response.code()), unknown, "{path}");
+        assert_eq!((response.status, response.error_code()), unknown, "{path}");
         let response = service.post(&format!("{path}/answer"), r#"{"verdict":"allow"}"#).await;
-        assert_eq!((response.status, response.code()), unknown, "{path}");
+        assert_eq!((response.status, response.error_code()), unknown, "{path}");
     }
     for query in [
         "interactions?state=shut",
@@ -115,66 +127,79 @@ async fn unknown_interactions_and_filters_are_refused() {
         "permission-decisions?limit=0",
     ] {
         let response = service.get(&format!("/api/v1/{query}")).await;
-        assert_eq!((response.status, response.code()), refused(400, "invalid-params"), "{query}");
+        assert_eq!(
+            (response.status, response.error_code()),
+            refusal(400, "invalid-params"),
+            "{query}"
+        );
     }
 }
 
 #[tokio::test]
 async fn an_answer_requires_the_right_to_approve() {
-    let service = start_service(&agent("coder", "acp", "")).await;
-    let runner = with_rights(&service, "runner", &["read", "run"]).await;
-    let task = runner.begin("coder", TOOL).await;
+    let service = start_service(&interactive_agent("coder", "acp", "")).await;
+    let runner = client_with_scopes(&service, "runner", &["read", "run"]).await;
+    let task = runner.start_task("coder", TOOL).await;
     let question = wait_for_question(&runner, &task).await;
     let allow = json!({"verdict": "allow"});
-    assert_eq!(answer(&runner, &question, &allow).await, refused(403, "forbidden"), "its own");
-    let blind = with_rights(&service, "blind", &["run"]).await;
-    assert_eq!(answer(&blind, &question, &allow).await, refused(403, "forbidden"));
+    assert_eq!(
+        answer_question(&runner, &question, &allow).await,
+        refusal(403, "forbidden"),
+        "its own"
+    );
+    let blind = client_with_scopes(&service, "blind", &["run"]).await;
+    assert_eq!(answer_question(&blind, &question, &allow).await, refusal(403, "forbidden"));
     assert_eq!(blind.get("/api/v1/interactions").await.status, 403);
-    let anonymous = service.with("");
-    assert_eq!(answer(&anonymous, &question, &allow).await.0, 401);
+    let anonymous = service.with_token("");
+    assert_eq!(answer_question(&anonymous, &question, &allow).await.0, 401);
     for client in [&runner, &blind] {
         assert_eq!(client.get("/api/v1/permission-decisions").await.status, 403);
     }
     assert_eq!(tool_call_count(&service), 0);
-    assert_eq!(answer(&service, &question, &allow).await, answered(), "an administrator may");
-    assert_eq!(outcome(&runner.wait_for_end("coder", &task).await), completed("done"));
+    assert_eq!(
+        answer_question(&service, &question, &allow).await,
+        answered_response(),
+        "an administrator may"
+    );
+    assert_eq!(outcome(&runner.wait_for_end("coder", &task).await), completed_with("done"));
 }
 
 #[tokio::test]
 async fn a_question_of_another_principal_is_hidden() {
-    let service = start_service(&agent("coder", "acp", "")).await;
-    let owner = with_rights(&service, "owner", &["read", "run", "approve"]).await;
-    let other = with_rights(&service, "other", &["read", "run"]).await;
-    let approver = with_rights(&service, "approver", &["read", "approve"]).await;
-    let task = owner.begin("coder", TOOL).await;
+    let service = start_service(&interactive_agent("coder", "acp", "")).await;
+    let owner = client_with_scopes(&service, "owner", &["read", "run", "approve"]).await;
+    let other_client = client_with_scopes(&service, "other", &["read", "run"]).await;
+    let approver = client_with_scopes(&service, "approver", &["read", "approve"]).await;
+    let task = owner.start_task("coder", TOOL).await;
     let question = wait_for_question(&owner, &task).await;
-    let unknown = refused(404, "interaction-unknown");
+    let unknown = refusal(404, "interaction-unknown");
     let allow = json!({"verdict": "allow"});
-    assert_eq!(answer(&other, &question, &allow).await, unknown);
-    let response = other.get(&interaction_path(&question)).await;
-    assert_eq!((response.status, response.code()), unknown);
-    assert_eq!(interactions(&other, &task, "open").await, Vec::<Value>::new());
+    assert_eq!(answer_question(&other_client, &question, &allow).await, unknown);
+    let response = other_client.get(&interaction_path(&question)).await;
+    assert_eq!((response.status, response.error_code()), unknown);
+    assert_eq!(list_interactions(&other_client, &task, "open").await, Vec::<Value>::new());
     // The right to approve shows all questions; the policy names who may answer this one.
-    assert_eq!(interactions(&approver, &task, "open").await.len(), 1);
-    assert_eq!(answer(&approver, &question, &allow).await, refused(403, "forbidden"));
-    assert_eq!(answer(&owner, &question, &allow).await, answered());
-    assert_eq!(outcome(&owner.wait_for_end("coder", &task).await), completed("done"));
+    assert_eq!(list_interactions(&approver, &task, "open").await.len(), 1);
+    assert_eq!(answer_question(&approver, &question, &allow).await, refusal(403, "forbidden"));
+    assert_eq!(answer_question(&owner, &question, &allow).await, answered_response());
+    assert_eq!(outcome(&owner.wait_for_end("coder", &task).await), completed_with("done"));
 }
 
 #[tokio::test]
 async fn a_token_for_other_agents_sees_no_question() {
-    let agents = [agent("coder", "acp", ""), agent("tester", "acp", "")].concat();
+    let agents =
+        [interactive_agent("coder", "acp", ""), interactive_agent("tester", "acp", "")].concat();
     let service = start_service(&agents).await;
     let scopes = ["read", "approve", "admin"];
     let token_request = json!({"name": "ann", "scopes": scopes, "agents": ["tester"]}).to_string();
     let created = service.post("/api/v1/tokens", &token_request).await.json();
-    let ann = service.with(created["token"].as_str().unwrap());
-    let [other, own] = ["coder", "tester"].map(|agent| service.begin(agent, TOOL));
+    let ann = service.with_token(created["token"].as_str().unwrap());
+    let [other, own] = ["coder", "tester"].map(|agent| service.start_task(agent, TOOL));
     let (other, own) = (other.await, own.await);
     let hidden = wait_for_question(&service, &other).await;
     let question = wait_for_question(&service, &own).await;
     let allow = json!({"verdict": "allow"});
-    assert_eq!(answer(&ann, &hidden, &allow).await, refused(404, "interaction-unknown"));
+    assert_eq!(answer_question(&ann, &hidden, &allow).await, refusal(404, "interaction-unknown"));
     let list = ann.get("/api/v1/interactions").await.json();
     let ids: Vec<_> = list["interactions"]
         .as_array()
@@ -184,28 +209,28 @@ async fn a_token_for_other_agents_sees_no_question() {
         .collect();
     assert_eq!(ids, [&question["id"]], "{list}");
     let forbidden = ann.get("/api/v1/permission-decisions?agent=coder").await;
-    assert_eq!((forbidden.status, forbidden.code()), refused(403, "forbidden"));
-    assert_eq!(answer(&ann, &question, &allow).await, answered());
-    assert_eq!(outcome(&service.wait_for_end("tester", &own).await), completed("done"));
+    assert_eq!((forbidden.status, forbidden.error_code()), refusal(403, "forbidden"));
+    assert_eq!(answer_question(&ann, &question, &allow).await, answered_response());
+    assert_eq!(outcome(&service.wait_for_end("tester", &own).await), completed_with("done"));
     let all = ann.get("/api/v1/permission-decisions").await;
-    assert_eq!((all.status, all.code()), refused(403, "forbidden"), "those of all agents");
-    assert_eq!(verdicts(&ann, "tester").await, [verdict("allow", "principal")]);
+    assert_eq!((all.status, all.error_code()), refusal(403, "forbidden"), "those of all agents");
+    assert_eq!(verdicts(&ann, "tester").await, [recorded_verdict("allow", "principal")]);
 }
 
 #[tokio::test]
 async fn interactions_are_listed_by_page() {
-    let service = start_service(&agent("coder", "acp", "max_concurrent = 4")).await;
+    let service = start_service(&interactive_agent("coder", "acp", "max_concurrent = 4")).await;
     let mut expected = Vec::new();
     for _ in 0..3 {
-        let task = service.begin("coder", TOOL).await;
+        let task = service.start_task("coder", TOOL).await;
         expected.push(wait_for_question(&service, &task).await["id"].clone());
     }
     expected.reverse();
-    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    let (mut seen_ids, mut cursor) = (Vec::new(), String::new());
     loop {
         let path = format!("/api/v1/interactions?state=open&limit=2{cursor}");
         let page = service.get(&path).await.json();
-        seen.extend(
+        seen_ids.extend(
             page["interactions"]
                 .as_array()
                 .unwrap()
@@ -216,21 +241,21 @@ async fn interactions_are_listed_by_page() {
         assert_eq!(page["interactions"].as_array().unwrap().len(), 2, "{page}");
         cursor = format!("&cursor={next}");
     }
-    assert_eq!(seen, expected, "newest first, each once");
+    assert_eq!(seen_ids, expected, "newest first, each once");
 }
 
 #[tokio::test]
 async fn a_policy_can_require_an_approver_other_than_the_owner() {
     let settings = "consent.approvers = ['owner', 'boss']\nconsent.four_eyes = true";
-    let service = start_service(&agent("coder", "acp", settings)).await;
-    let owner = with_rights(&service, "worker", &["read", "run", "approve"]).await;
-    let boss = with_rights(&service, "boss", &["read", "approve"]).await;
-    let task = owner.begin("coder", TOOL).await;
+    let service = start_service(&interactive_agent("coder", "acp", settings)).await;
+    let owner = client_with_scopes(&service, "worker", &["read", "run", "approve"]).await;
+    let boss = client_with_scopes(&service, "boss", &["read", "approve"]).await;
+    let task = owner.start_task("coder", TOOL).await;
     let question = wait_for_question(&owner, &task).await;
     let allow = json!({"verdict": "allow"});
-    assert_eq!(answer(&owner, &question, &allow).await, refused(403, "forbidden"));
-    assert_eq!(answer(&boss, &question, &allow).await, answered());
-    assert_eq!(outcome(&owner.wait_for_end("coder", &task).await), completed("done"));
-    let by = fetch_interaction(&service, &question).await["closed"]["by"].take();
-    assert_eq!(by, json!({"source": "principal", "name": "boss", "channel": "api"}));
+    assert_eq!(answer_question(&owner, &question, &allow).await, refusal(403, "forbidden"));
+    assert_eq!(answer_question(&boss, &question, &allow).await, answered_response());
+    assert_eq!(outcome(&owner.wait_for_end("coder", &task).await), completed_with("done"));
+    let closed_by = fetch_interaction(&service, &question).await["closed"]["by"].take();
+    assert_eq!(closed_by, json!({"source": "principal", "name": "boss", "channel": "api"}));
 }

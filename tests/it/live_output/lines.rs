@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{
-    ArrivingText, agents, assemble_artifact, channel_text, events, get, receive_all, rest,
+    ArrivingText, agents, assemble_artifact, channel_text, open_api_stream, open_rest_stream,
+    parse_events, receive_all,
 };
-use crate::harness::client::{completed, id, outcome};
+use crate::harness::client::{completed_with, id, outcome};
 use crate::harness::{Service, json_rpc_call, message};
 use crate::streams::open_stream;
 
@@ -25,14 +26,14 @@ async fn each_line_is_streamed_at_once_over_json_rpc() {
                 "parts": [{"text": "hello"}]}});
         }
         let body = json_rpc_call(method, &params);
-        let stream = ArrivingText::socket(open_stream(&service, agent, version, &body).await);
+        let stream = ArrivingText::from_socket(open_stream(&service, agent, version, &body).await);
         // R-93: A line reaches each follower before the program prints the next line, on every
         // transport
-        let text = receive_all(&service, stream, &["out"]).await.end().await;
+        let text = receive_all(&service, stream, &["out"]).await.wait_for_end().await;
         assert!(!text.contains("err 1"), "{agent} {version}: nobody asked for it\n{text}");
         let list = service.get("/api/v1/executions").await.json();
         let task = service.task(agent, &id(&list["executions"][0])).await;
-        assert_eq!(outcome(&task), completed("out 1\nout 2\nout 3\n"));
+        assert_eq!(outcome(&task), completed_with("out 1\nout 2\nout 3\n"));
         if version == "0.3" {
             assert_eq!(assemble_artifact(&text), (outcome(&task).1, true), "{text}");
         }
@@ -45,14 +46,15 @@ async fn each_line_is_streamed_at_once_over_http() {
         [("lines", "0.3"), ("lines", "1.0"), ("teller", "1.0"), ("writer", "1.0")]
     {
         let service = Service::start(&agents()).await;
-        let stream = ArrivingText::socket(rest(&service, agent, version).await);
+        let stream = ArrivingText::from_socket(open_rest_stream(&service, agent, version).await);
         // R-93: A line reaches each follower before the program prints the next line, on every
         // transport
-        let text = receive_all(&service, stream, &["out", "err"]).await.end().await;
+        let text = receive_all(&service, stream, &["out", "err"]).await.wait_for_end().await;
         let is_errors = |document: &&Value| {
             !document.pointer("/statusUpdate/metadata/stderr").unwrap_or(&Value::Null).is_null()
         };
-        let documents: Vec<_> = events(&text).into_iter().map(|(.., document)| document).collect();
+        let documents: Vec<_> =
+            parse_events(&text).into_iter().map(|(.., document)| document).collect();
         assert!(documents.iter().any(|document| is_errors(&document)), "{agent} {version}: {text}");
     }
 }
@@ -61,15 +63,15 @@ async fn each_line_is_streamed_at_once_over_http() {
 async fn each_line_is_streamed_at_once_by_the_event_api() {
     for agent in ["lines", "teller"] {
         let service = Service::start(&agents()).await;
-        let task = service.begin(agent, "hello").await;
+        let task = service.start_task(agent, "hello").await;
         let path = format!("/api/v1/executions/{task}/events?text=stdout,stderr");
-        let stream = ArrivingText::socket(get(&service, &path, None).await);
+        let stream = ArrivingText::from_socket(open_api_stream(&service, &path, None).await);
         // R-93: A line reaches each follower before the program prints the next line, on every
         // transport
-        let text = receive_all(&service, stream, &["out", "err"]).await.end().await;
+        let text = receive_all(&service, stream, &["out", "err"]).await.wait_for_end().await;
         assert_eq!(channel_text(&text, "stderr"), "err 1\nerr 2\nerr 3\n");
         assert_eq!(channel_text(&text, "stdout").lines().count(), 3);
-        let names: Vec<_> = events(&text).into_iter().map(|(_, name, _)| name).collect();
+        let names: Vec<_> = parse_events(&text).into_iter().map(|(_, name, _)| name).collect();
         assert_eq!(names.last().map(String::as_str), Some("rest"));
         assert_eq!(names.first().map(String::as_str), Some("event"));
     }
@@ -79,19 +81,19 @@ async fn each_line_is_streamed_at_once_by_the_event_api() {
 async fn each_line_is_streamed_at_once_on_the_command_line() {
     for agent in ["lines", "teller", "writer"] {
         let service = Service::start(&agents()).await;
-        let send = ArrivingText::command(&service, &["send", "--stderr", agent, "hello"]);
+        let send = ArrivingText::from_command(&service, &["send", "--stderr", agent, "hello"]);
         // R-93: A line reaches each follower before the program prints the next line, on every
         // transport
-        receive_all(&service, send, &["out", "err"]).await.end().await;
+        receive_all(&service, send, &["out", "err"]).await.wait_for_end().await;
 
         let service = Service::start(&agents()).await;
-        let task = service.begin(agent, "hello").await;
-        let watch = ArrivingText::command(&service, &["tasks", "watch", &task]);
-        receive_all(&service, watch, &["out", "err"]).await.end().await;
+        let task = service.start_task(agent, "hello").await;
+        let watch = ArrivingText::from_command(&service, &["tasks", "watch", &task]);
+        receive_all(&service, watch, &["out", "err"]).await.wait_for_end().await;
 
         let service = Service::start(&agents()).await;
-        let logs = ArrivingText::command(&service, &["logs", "-f"]);
-        service.begin(agent, "hello").await;
+        let logs = ArrivingText::from_command(&service, &["logs", "-f"]);
+        service.start_task(agent, "hello").await;
         receive_all(&service, logs, &["out", "err"]).await;
     }
 }
@@ -99,10 +101,10 @@ async fn each_line_is_streamed_at_once_on_the_command_line() {
 #[tokio::test]
 async fn message_deltas_are_in_the_event_stream_of_the_api() {
     let service = Service::start(&agents()).await;
-    let task = service.begin("writer", "hello").await;
+    let task = service.start_task("writer", "hello").await;
     let path = format!("/api/v1/executions/{task}/events?text=answer,stdout");
-    let stream = ArrivingText::socket(get(&service, &path, None).await);
-    let text = receive_all(&service, stream, &["out"]).await.end().await;
+    let stream = ArrivingText::from_socket(open_api_stream(&service, &path, None).await);
+    let text = receive_all(&service, stream, &["out"]).await.wait_for_end().await;
     assert_eq!(channel_text(&text, "answer"), "let me look\nout 1\nout 2\nout 3\n");
     assert!(!channel_text(&text, "stdout").contains("stream_event"), "{text}");
 }
@@ -110,17 +112,18 @@ async fn message_deltas_are_in_the_event_stream_of_the_api() {
 #[tokio::test]
 async fn a_late_follower_gets_the_complete_answer_only() {
     let service = Service::start(&agents()).await;
-    let task = service.begin("writer", "hello").await;
-    let early = format!("/api/v1/executions/{task}/events?text=answer");
-    let mut early = ArrivingText::socket(get(&service, &early, None).await);
-    early.has("out 1").await;
-    service.setup.open("go-1");
-    early.has("out 2").await;
+    let task = service.start_task("writer", "hello").await;
+    let path = format!("/api/v1/executions/{task}/events?text=answer");
+    let mut early_stream = ArrivingText::from_socket(open_api_stream(&service, &path, None).await);
+    early_stream.wait_for("out 1").await;
+    service.setup.open_gate("go-1");
+    early_stream.wait_for("out 2").await;
     let body = json_rpc_call("tasks/resubscribe", &json!({"id": task}));
-    let mut late = ArrivingText::socket(open_stream(&service, "writer", "0.3", &body).await);
-    late.has("out 2").await;
-    service.setup.open("go-2");
-    let text = late.end().await;
+    let mut late_stream =
+        ArrivingText::from_socket(open_stream(&service, "writer", "0.3", &body).await);
+    late_stream.wait_for("out 2").await;
+    service.setup.open_gate("go-2");
+    let text = late_stream.wait_for_end().await;
     assert_eq!(assemble_artifact(&text), ("out 1\nout 2\nout 3\n".to_owned(), true), "{text}");
     assert!(!text.contains(r#""text":"let me look\nout"#), "{text}");
 }
@@ -129,7 +132,7 @@ async fn a_late_follower_gets_the_complete_answer_only() {
 async fn send_prints_each_byte_of_the_answer_once() {
     let service = Service::start(&agents()).await;
     for gate in ["go-1", "go-2"] {
-        service.setup.open(gate);
+        service.setup.open_gate(gate);
     }
     let output = service.command(&["send", "lines", "hello"], "").await;
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("out 1\nout 2\nout 3\n", ""));
@@ -162,14 +165,15 @@ printf '{"type":"text","text":"Ann"}\n'
     {
         let service = Service::start(agents).await;
         let body = json_rpc_call("message/stream", &message("hello"));
-        let mut stream = ArrivingText::socket(open_stream(&service, agent, "0.3", &body).await);
+        let mut stream =
+            ArrivingText::from_socket(open_stream(&service, agent, "0.3", &body).await);
         for words in visible_texts {
             // R-94: A follower sees a question without a line end while the program waits, and does
             // not see text that may become a secret
-            stream.has(words).await;
+            stream.wait_for(words).await;
         }
-        service.setup.open("go");
-        let text = stream.end().await;
+        service.setup.open_gate("go");
+        let text = stream.wait_for_end().await;
         assert!(text.contains("Ann"), "{text}");
     }
 }
@@ -192,18 +196,18 @@ echo ' and over' >&2
 ''']
 "#;
     let service = Service::start(agents).await;
-    let task = service.begin("slow", "hello").await;
+    let task = service.start_task("slow", "hello").await;
     let path = format!("/api/v1/executions/{task}/events?text=stdout,stderr");
-    let mut stream = ArrivingText::socket(get(&service, &path, None).await);
-    stream.has("log in with ").await;
-    service.setup.open("go-1");
+    let mut stream = ArrivingText::from_socket(open_api_stream(&service, &path, None).await);
+    stream.wait_for("log in with ").await;
+    service.setup.open_gate("go-1");
     // Standard error has advanced, so standard output has too, and its word was ready to be released.
-    stream.has(" and ").await;
+    stream.wait_for(" and ").await;
     // R-94: A follower sees a question without a line end while the program waits, and does not see
     // text that may become a secret
     assert!(!stream.text().contains("hunter"), "{}", stream.text());
-    service.setup.open("go-2");
-    let text = stream.end().await;
+    service.setup.open_gate("go-2");
+    let text = stream.wait_for_end().await;
     assert!(!text.contains("hunter"), "{text}");
     assert_eq!(channel_text(&text, "stdout"), "log in with password: *** now\n");
 }

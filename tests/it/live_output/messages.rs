@@ -4,7 +4,7 @@ use super::ArrivingText;
 use crate::harness::Service;
 
 /// Writes a message in two pieces, uses a tool, and writes its answer in two pieces.
-const AGENT: &str = r#"
+const WORKER_AGENT: &str = r#"
 [agents.worker]
 command = "sh"
 output = "claude-stream-json"
@@ -22,20 +22,20 @@ printf '%s\n' '{"type":"result","is_error":false,"result":"first second"}'
 
 #[tokio::test]
 async fn send_prints_the_answer_without_earlier_messages() {
-    let service = Service::start(AGENT).await;
-    let mut send = ArrivingText::command(&service, &["send", "worker", "hello"]);
+    let service = Service::start(WORKER_AGENT).await;
+    let mut send = ArrivingText::from_command(&service, &["send", "worker", "hello"]);
     for (words, gate) in [("let me ", "go-1"), ("first ", "go-2")] {
-        send.has(words).await;
-        service.setup.open(gate);
+        send.wait_for(words).await;
+        service.setup.open_gate(gate);
     }
-    assert_eq!(send.end().await, "let me look\nfirst second");
+    assert_eq!(send.wait_for_end().await, "let me look\nfirst second");
 }
 
 #[tokio::test]
 async fn send_without_streaming_prints_only_the_answer() {
-    let service = Service::start(AGENT).await;
-    service.setup.open("go-1");
-    service.setup.open("go-2");
+    let service = Service::start(WORKER_AGENT).await;
+    service.setup.open_gate("go-1");
+    service.setup.open_gate("go-2");
     let output = service.command(&["send", "--no-stream", "worker", "hello"], "").await;
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("first second", ""));
 }

@@ -3,7 +3,10 @@
 
 use serde_json::json;
 
-use super::{ArrivingText, EVENTS, LINES, agents, assemble_artifact, channel_text, events, get};
+use super::{
+    ArrivingText, EVENTS_AGENT, LINES_AGENT, agents, assemble_artifact, channel_text,
+    open_api_stream, parse_events,
+};
 use crate::harness::client::id;
 use crate::harness::{Service, Setup, json_rpc_call, message, poll_until};
 use crate::streams::open_stream;
@@ -11,24 +14,30 @@ use crate::streams::open_stream;
 #[tokio::test]
 async fn a_late_follower_gets_all_output_once() {
     let service = Service::start(&agents()).await;
-    let task = service.begin("lines", "hello").await;
+    let task = service.start_task("lines", "hello").await;
     let path = format!("/api/v1/executions/{task}/events?text=stdout,stderr");
-    let mut first = ArrivingText::socket(get(&service, &path, None).await);
-    first.has("err 1").await;
-    service.setup.open("go-1");
-    first.has("err 2").await;
+    let mut first = ArrivingText::from_socket(open_api_stream(&service, &path, None).await);
+    first.wait_for("err 1").await;
+    service.setup.open_gate("go-1");
+    first.wait_for("err 2").await;
     let body = json_rpc_call("tasks/resubscribe", &json!({"id": task}));
-    let mut late = ArrivingText::socket(open_stream(&service, "lines", "0.3", &body).await);
-    let mut other = ArrivingText::socket(get(&service, &path, None).await);
-    late.has("out 2").await;
-    other.has("err 2").await;
-    service.setup.open("go-2");
-    let (late, other) = (late.end().await, other.end().await);
+    let mut late_stream =
+        ArrivingText::from_socket(open_stream(&service, "lines", "0.3", &body).await);
+    let mut other_stream = ArrivingText::from_socket(open_api_stream(&service, &path, None).await);
+    late_stream.wait_for("out 2").await;
+    other_stream.wait_for("err 2").await;
+    service.setup.open_gate("go-2");
+    let (late_text, other_text) =
+        (late_stream.wait_for_end().await, other_stream.wait_for_end().await);
     // R-95: A follower that joins late, or returns after a kill of the service, receives each byte
     // once
-    assert_eq!(assemble_artifact(&late), ("out 1\nout 2\nout 3\n".to_owned(), true), "{late}");
-    assert_eq!(channel_text(&other, "stdout"), "out 1\nout 2\nout 3\n");
-    assert_eq!(channel_text(&other, "stderr"), "err 1\nerr 2\nerr 3\n");
+    assert_eq!(
+        assemble_artifact(&late_text),
+        ("out 1\nout 2\nout 3\n".to_owned(), true),
+        "{late_text}"
+    );
+    assert_eq!(channel_text(&other_text, "stdout"), "out 1\nout 2\nout 3\n");
+    assert_eq!(channel_text(&other_text, "stderr"), "err 1\nerr 2\nerr 3\n");
 }
 
 /// Resumes after each position of the streams that were read before a kill. The text before and after is
@@ -36,43 +45,53 @@ async fn a_late_follower_gets_all_output_once() {
 #[tokio::test]
 async fn a_stream_resumes_after_a_kill_of_the_service() {
     let mut service = Service::start(&agents()).await;
-    let task = service.begin("lines", "hello").await;
+    let task = service.start_task("lines", "hello").await;
     let path = format!("/api/v1/executions/{task}/events?text=stdout,stderr");
     let body = json_rpc_call("tasks/resubscribe", &json!({"id": task}));
-    let mut api_stream = ArrivingText::socket(get(&service, &path, None).await);
-    let mut a2a_stream = ArrivingText::socket(open_stream(&service, "lines", "0.3", &body).await);
-    api_stream.has("err 1").await;
-    service.setup.open("go-1");
-    api_stream.has("err 2").await;
-    api_stream.has("out 2").await;
-    a2a_stream.has("out 2").await;
+    let mut api_stream = ArrivingText::from_socket(open_api_stream(&service, &path, None).await);
+    let mut a2a_stream =
+        ArrivingText::from_socket(open_stream(&service, "lines", "0.3", &body).await);
+    api_stream.wait_for("err 1").await;
+    service.setup.open_gate("go-1");
+    api_stream.wait_for("err 2").await;
+    api_stream.wait_for("out 2").await;
+    a2a_stream.wait_for("out 2").await;
     service.kill9().await;
     service.restart().await;
 
-    let before = api_stream.text();
-    let (position, ..) = events(&before).pop().unwrap();
-    let mut api_stream = ArrivingText::socket(get(&service, &path, Some(&position)).await);
-    let known = a2a_stream.text();
-    let (position, ..) = events(&known).pop().unwrap();
+    let api_text_before = api_stream.text();
+    let (position, ..) = parse_events(&api_text_before).pop().unwrap();
+    let mut api_stream =
+        ArrivingText::from_socket(open_api_stream(&service, &path, Some(&position)).await);
+    let a2a_text_before = a2a_stream.text();
+    let (position, ..) = parse_events(&a2a_text_before).pop().unwrap();
     let header = format!("Last-Event-ID: {position}");
-    service.setup.open("go-2");
-    api_stream.has("err 3").await;
+    service.setup.open_gate("go-2");
+    api_stream.wait_for("err 3").await;
     let params = json!({"id": task});
     let resubscribe = ("tasks/resubscribe", &params);
-    let rest = service.call_with("lines", &[header.as_str()], resubscribe).await.body;
-    assert!(!rest.contains("out 1") && !rest.contains("out 2"), "{rest}");
-    let (artifact, is_last) = assemble_artifact(&format!("{known}\n{rest}"));
+    let resumed_a2a_text =
+        service.call_with_headers("lines", &[header.as_str()], resubscribe).await.body;
+    assert!(
+        !resumed_a2a_text.contains("out 1") && !resumed_a2a_text.contains("out 2"),
+        "{resumed_a2a_text}"
+    );
+    let (artifact, is_last) = assemble_artifact(&format!("{a2a_text_before}\n{resumed_a2a_text}"));
     // R-95: A follower that joins late, or returns after a kill of the service, receives each byte
     // once
-    assert_eq!((artifact.as_str(), is_last), ("out 1\nout 2\nout 3\n", true), "{known}\n{rest}");
-    let after = api_stream.end().await;
+    assert_eq!(
+        (artifact.as_str(), is_last),
+        ("out 1\nout 2\nout 3\n", true),
+        "{a2a_text_before}\n{resumed_a2a_text}"
+    );
+    let resumed_api_text = api_stream.wait_for_end().await;
     for (channel, expected) in
         [("stdout", "out 1\nout 2\nout 3\n"), ("stderr", "err 1\nerr 2\nerr 3\n")]
     {
         assert_eq!(
-            channel_text(&format!("{before}\n{after}"), channel),
+            channel_text(&format!("{api_text_before}\n{resumed_api_text}"), channel),
             expected,
-            "{before}\n{after}"
+            "{api_text_before}\n{resumed_api_text}"
         );
     }
 }
@@ -93,12 +112,12 @@ base = 0.01
 "#;
     let service = Service::start(agents).await;
     let body = json_rpc_call("message/stream", &message("hello"));
-    let mut stream = ArrivingText::socket(open_stream(&service, "again", "0.3", &body).await);
-    stream.has("attempt 1").await;
-    service.setup.open("go-1");
-    stream.has("attempt 2").await;
-    service.setup.open("go-2");
-    let text = stream.end().await;
+    let mut stream = ArrivingText::from_socket(open_stream(&service, "again", "0.3", &body).await);
+    stream.wait_for("attempt 1").await;
+    service.setup.open_gate("go-1");
+    stream.wait_for("attempt 2").await;
+    service.setup.open_gate("go-2");
+    let text = stream.wait_for_end().await;
     // R-96: The pieces of a stream together are the answer, also for a second attempt
     assert_eq!(assemble_artifact(&text), ("attempt 2\ndone\n".to_owned(), true), "{text}");
 }
@@ -106,66 +125,69 @@ base = 0.01
 #[tokio::test]
 async fn an_agent_may_withhold_output_until_the_end() {
     let config = format!(
-        "[agents.lines]\nstream_output = false\n{LINES}[agents.teller]\nstream_output = false\n{EVENTS}"
+        "[agents.lines]\nstream_output = false\n{LINES_AGENT}[agents.teller]\nstream_output = false\n{EVENTS_AGENT}"
     );
     for agent in ["lines", "teller"] {
         let service = Service::start(&config).await;
         let body = json_rpc_call("message/stream", &message("hello"));
-        let mut stream = ArrivingText::socket(open_stream(&service, agent, "0.3", &body).await);
-        stream.has("working").await;
+        let mut stream =
+            ArrivingText::from_socket(open_stream(&service, agent, "0.3", &body).await);
+        stream.wait_for("working").await;
         let list = service.get("/api/v1/executions").await.json();
         let task = id(&list["executions"][0]);
         // The operator of the service sees all of the text in time.
         let path = format!("/api/v1/executions/{task}/events?text=stdout,stderr");
-        let operator_stream = ArrivingText::socket(get(&service, &path, None).await);
+        let operator_stream =
+            ArrivingText::from_socket(open_api_stream(&service, &path, None).await);
         let mut operator_stream = operator_stream;
-        operator_stream.has("err 1").await;
-        service.setup.open("go-1");
-        operator_stream.has("err 2").await;
+        operator_stream.wait_for("err 1").await;
+        service.setup.open_gate("go-1");
+        operator_stream.wait_for("err 2").await;
         assert!(!stream.text().contains("artifact-update"), "{}", stream.text());
-        service.setup.open("go-2");
-        let text = stream.end().await;
+        service.setup.open_gate("go-2");
+        let text = stream.wait_for_end().await;
         assert_eq!(assemble_artifact(&text), ("out 1\nout 2\nout 3\n".to_owned(), true), "{text}");
     }
 }
 
 /// The bytes of standard output that the ledger has.
 async fn stored_bytes(service: &Service, task: &str) -> u64 {
-    let part = service.get(&format!("/api/v1/executions/{task}/text?channel=stdout")).await.json();
-    part["bytes"].as_u64().unwrap()
+    let stdout_page =
+        service.get(&format!("/api/v1/executions/{task}/text?channel=stdout")).await.json();
+    stdout_page["bytes"].as_u64().unwrap()
 }
 
 #[tokio::test]
 async fn without_followers_no_output_is_written_early() {
     let setup = Setup::new(&format!(
         "[agents.lines]\n{}",
-        LINES.replace("gate go-1", "touch HERE/printed; gate go-1")
+        LINES_AGENT.replace("gate go-1", "touch HERE/printed; gate go-1")
             + "sandbox.writable = ['HERE']\n"
     ));
     let service = setup.start().await;
-    let task = service.begin("lines", "hello").await;
+    let task = service.start_task("lines", "hello").await;
     service.setup.wait_for_text("printed", "").await;
     // Printed is not read: a follower makes sure that it is.
     let path = format!("/api/v1/executions/{task}/events?text=stdout");
     // R-97: Without followers, the service writes no output early
     assert_eq!(stored_bytes(&service, &task).await, 0);
-    let mut follower = ArrivingText::socket(get(&service, &path, None).await);
-    follower.has("out 1").await;
+    let mut follower = ArrivingText::from_socket(open_api_stream(&service, &path, None).await);
+    follower.wait_for("out 1").await;
     assert_eq!(stored_bytes(&service, &task).await, "out 1\n".len() as u64);
     drop(follower);
     let has_no_followers = async || {
-        let status = service.agent("lines").await;
+        let status = service.agent_status("lines").await;
         status["running"][0]["followers"].is_null().then_some(())
     };
     poll_until("nobody follows", has_no_followers).await;
-    service.setup.open("go-1");
+    service.setup.open_gate("go-1");
     // The program continues without a follower: its output waits for more, or for the end.
-    let other = service.begin("lines", "hello").await;
-    let path = format!("/api/v1/executions/{other}/events?text=stdout");
-    let mut follower = ArrivingText::socket(get(&service, &path, None).await);
-    follower.has("out 2").await;
+    let other_task = service.start_task("lines", "hello").await;
+    let path = format!("/api/v1/executions/{other_task}/events?text=stdout");
+    let mut follower = ArrivingText::from_socket(open_api_stream(&service, &path, None).await);
+    follower.wait_for("out 2").await;
     assert_eq!(stored_bytes(&service, &task).await, "out 1\n".len() as u64);
-    service.setup.open("go-2");
+    service.setup.open_gate("go-2");
     service.wait_for_end("lines", &task).await;
     assert_eq!(stored_bytes(&service, &task).await, "out 1\nout 2\nout 3\n".len() as u64);
 }

@@ -10,11 +10,11 @@ use tokio::net::{TcpListener, TcpStream};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake, poll_until, within_deadline,
+    Service, ServiceClient, Setup, TestResponse, fake_agent, poll_until, within_deadline,
 };
 
 /// The alerts that are open.
-async fn open(client: &ServiceClient) -> Vec<Value> {
+async fn open_alerts(client: &ServiceClient) -> Vec<Value> {
     let status = client.get("/status").await.json();
     status["alerts"].as_array().cloned().unwrap_or_default()
 }
@@ -28,16 +28,16 @@ fn count_in_log(service: &Service, message: &str, cause: &str) -> usize {
 
 #[tokio::test]
 async fn a_request_rate_alert_opens_once_and_refuses_no_request() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent("echo", "echo", "")).await;
     let request_status = async || service.get("/agents").await.status;
     for _ in 0..100 {
         assert_eq!(request_status().await, 200);
     }
-    assert_eq!(open(&service).await, Vec::<Value>::new());
+    assert_eq!(open_alerts(&service).await, Vec::<Value>::new());
     for _ in 0..30 {
         assert_eq!(request_status().await, 200);
     }
-    let alerts = open(&service).await;
+    let alerts = open_alerts(&service).await;
     let [alert] = alerts.as_slice() else { panic!("{alerts:?}") };
     assert_eq!((&alert["cause"], &alert["subject"]), (&json!("request-rate"), &json!("/agents")));
     let value = alert["value"].as_u64().expect("a value");
@@ -64,12 +64,12 @@ failure_streak = 3
     let service = Service::start(agent).await;
     for open_after in [0, 0, 1, 1] {
         service.send("moody", "x").await;
-        assert_eq!(open(&service).await.len(), open_after);
+        assert_eq!(open_alerts(&service).await.len(), open_after);
     }
-    assert_eq!(open(&service).await[0]["subject"], "moody");
-    service.setup.open("good");
+    assert_eq!(open_alerts(&service).await[0]["subject"], "moody");
+    service.setup.open_gate("good");
     service.send("moody", "x").await;
-    assert_eq!(open(&service).await, Vec::<Value>::new());
+    assert_eq!(open_alerts(&service).await, Vec::<Value>::new());
     poll_until("the line", async || {
         (count_in_log(&service, "alert over", "failure-streak") == 1).then_some(())
     })
@@ -90,14 +90,14 @@ async fn read_request(stream: &mut TcpStream) -> TestResponse {
     let mut bytes = Vec::new();
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let read = text.split_once("\r\n\r\n").and_then(|(head, body)| {
+        let complete_request = text.split_once("\r\n\r\n").and_then(|(head, body)| {
             let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?;
             (body.len() == length.parse::<usize>().ok()?).then_some(())
         });
-        if read.is_some() {
+        if complete_request.is_some() {
             let answer = text.replacen("POST /hook?key=canary HTTP/1.1", "HTTP/1.1 200 OK", 1);
             assert_ne!(answer, text, "asked for something else");
-            return TestResponse::read(answer.as_bytes()).unwrap();
+            return TestResponse::parse(answer.as_bytes()).unwrap();
         }
         assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "it ended early: {text}");
     }
@@ -117,7 +117,7 @@ async fn an_alert_webhook_is_signed_and_retried() {
     let settings = format!(
         "[push]\nallow = ['127.0.0.1']\n[alerts]\nwebhook = '{url}'\nwebhook_secret_file = 'HERE/key'\n"
     );
-    let setup = Setup::new(&format!("{}{settings}", fake("echo", "echo", "")));
+    let setup = Setup::new(&format!("{}{settings}", fake_agent("echo", "echo", "")));
     let service = setup.executable("key", "the key of the webhook\n").start().await;
     raise_alert(&service).await;
     let refused = receive_request(&listener, "500 No").await;
@@ -135,8 +135,8 @@ async fn an_alert_webhook_is_signed_and_retried() {
     assert!(!service.stderr_text().contains("canary"), "{}", service.stderr_text());
     // Nobody is told a second time: whatever comes now is not told of this alert.
     service.get("/agents").await;
-    let more = tokio::time::timeout(Duration::from_millis(300), listener.accept()).await;
-    assert!(more.is_err(), "told once more");
+    let further_request = tokio::time::timeout(Duration::from_millis(300), listener.accept()).await;
+    assert!(further_request.is_err(), "told once more");
 }
 
 #[tokio::test]
@@ -144,7 +144,7 @@ async fn an_alert_program_gets_the_alert_and_a_clean_environment() {
     let settings = "[alerts]\ncommand = ['HERE/tell', 'me']\n";
     let script =
         "#!/bin/sh\ncat >${0%/*}/told.$1; env >${0%/*}/env; mv ${0%/*}/told.$1 ${0%/*}/told\n";
-    let setup = Setup::new(&format!("{}{settings}", fake("echo", "echo", "")));
+    let setup = Setup::new(&format!("{}{settings}", fake_agent("echo", "echo", "")));
     let service = setup.executable("tell", script).env("CANARY", "canary").start().await;
     raise_alert(&service).await;
     let alert = poll_until("the file", async || {
@@ -161,7 +161,7 @@ async fn a_hanging_alert_webhook_blocks_no_caller() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook?key=canary", listener.local_addr().unwrap());
     let hooks = format!("[alerts]\nwebhook = '{url}'\ncommand = ['sleep', '60']\n");
-    let settings = |push: &str| format!("{}{push}{hooks}", fake("echo", "echo", ""));
+    let settings = |push: &str| format!("{}{push}{hooks}", fake_agent("echo", "echo", ""));
     let Err((_, output)) = Setup::new(&settings("")).try_start().await else {
         panic!("it started")
     };
@@ -171,5 +171,5 @@ async fn a_hanging_alert_webhook_blocks_no_caller() {
     let _silent = within_deadline("a caller", listener.accept()).await.unwrap();
     assert_eq!(service.send("echo", "hello").await["status"]["state"], "completed");
     service.sigterm();
-    assert_eq!(service.exit().await.code(), Some(0));
+    assert_eq!(service.wait_for_exit().await.code(), Some(0));
 }

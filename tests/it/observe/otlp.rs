@@ -9,19 +9,19 @@ use tokio::sync::mpsc;
 
 use super::prometheus_text::PrometheusPage;
 use crate::harness::client::{id, outcome};
-use crate::harness::{Setup, fake, message, poll_until, within_deadline};
+use crate::harness::{Setup, fake_agent, message, poll_until, within_deadline};
 
 /// A collector on loopback, and what it was sent: the head and the JSON of each request.
 struct Collector {
     address: SocketAddr,
     requests: mpsc::UnboundedReceiver<(String, Value)>,
     spans: Vec<Value>,
-    lines: Vec<Value>,
-    heads: String,
+    log_records: Vec<Value>,
+    request_heads: String,
 }
 
 impl Collector {
-    async fn open() -> Self {
+    async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (sender, requests) = mpsc::unbounded_channel();
@@ -33,7 +33,13 @@ impl Collector {
                 });
             }
         });
-        Self { address, requests, spans: Vec::new(), lines: Vec::new(), heads: String::new() }
+        Self {
+            address,
+            requests,
+            spans: Vec::new(),
+            log_records: Vec::new(),
+            request_heads: String::new(),
+        }
     }
 
     fn settings(&self) -> String {
@@ -41,27 +47,27 @@ impl Collector {
     }
 
     /// Takes the next request, and checks its shape.
-    async fn next(&mut self) {
+    async fn receive_next(&mut self) {
         let (head, body) = within_deadline("a request", self.requests.recv()).await.unwrap();
         let (path, resources, scopes, items, collected) = if head.starts_with("POST /v1/traces ") {
             ("/v1/traces", "resourceSpans", "scopeSpans", "spans", &mut self.spans)
         } else {
-            ("/v1/logs", "resourceLogs", "scopeLogs", "logRecords", &mut self.lines)
+            ("/v1/logs", "resourceLogs", "scopeLogs", "logRecords", &mut self.log_records)
         };
         assert!(head.contains(path) && head.contains("content-type: application/json"), "{head}");
         let resource = &body[resources][0];
         assert_eq!(attribute(&resource["resource"], "service.name"), "algonius-supervisor");
         collected.extend(resource[scopes][0][items].as_array().unwrap().iter().cloned());
-        self.heads += &head;
+        self.request_heads += &head;
     }
 
     /// The first span for which this is so.
-    async fn span(&mut self, is_match: impl Fn(&Value) -> bool) -> Value {
+    async fn wait_for_span(&mut self, is_match: impl Fn(&Value) -> bool) -> Value {
         loop {
             if let Some(span) = self.spans.iter().find(|span| is_match(span)) {
                 return span.clone();
             }
-            self.next().await;
+            self.receive_next().await;
         }
     }
 }
@@ -70,7 +76,7 @@ impl Collector {
 async fn answer_request(mut stream: TcpStream) -> Option<(String, Value)> {
     let mut bytes = Vec::new();
     loop {
-        if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
             let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?;
             if bytes.len() - end - 4 == length.parse::<usize>().ok()? {
@@ -86,9 +92,11 @@ async fn answer_request(mut stream: TcpStream) -> Option<(String, Value)> {
 
 /// The value of an attribute, as text.
 fn attribute(item: &Value, key: &str) -> String {
-    let all = item["attributes"].as_array().unwrap();
-    let found = all.iter().find(|one| one["key"] == key).map(|one| &one["value"]);
-    let value = found.and_then(|value| value.as_object()).and_then(|kinds| kinds.values().next());
+    let attributes = item["attributes"].as_array().unwrap();
+    let attribute_value =
+        attributes.iter().find(|entry| entry["key"] == key).map(|entry| &entry["value"]);
+    let value =
+        attribute_value.and_then(|value| value.as_object()).and_then(|kinds| kinds.values().next());
     value.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
@@ -98,7 +106,7 @@ fn is_hex(value: &Value, digits: usize) -> bool {
 }
 
 /// Prints its place in the trace, and counts tokens.
-const AGENT: &str = r#"
+const TRACED_AGENT: &str = r#"
 [agents.thinks]
 command = "sh"
 args = ["-c", '''
@@ -112,17 +120,17 @@ overrides.params = ["key"]
 
 #[tokio::test]
 async fn request_execution_and_attempt_form_one_trace() {
-    let mut collector = Collector::open().await;
+    let mut collector = Collector::start().await;
     let headers = "otlp_headers_file = 'HERE/headers'\n";
-    let setup = Setup::new(&format!("{AGENT}{}{headers}", collector.settings()));
+    let setup = Setup::new(&format!("{TRACED_AGENT}{}{headers}", collector.settings()));
     let setup = setup.executable("headers", "Authorization: Bearer of-the-collector\n");
     let service = setup.start().await;
     let canary = "canary-of-the-input";
     let task = service.send("thinks", canary).await;
     let (execution, traceparent) = (id(&task), outcome(&task).1);
-    let invocation = collector.span(|span| span["name"] == "invoke_agent thinks").await;
-    let attempt = collector.span(|span| span["name"] == "attempt thinks").await;
-    let request = collector.span(|span| span["name"] == "POST /agents/{agent}/v1").await;
+    let invocation = collector.wait_for_span(|span| span["name"] == "invoke_agent thinks").await;
+    let attempt = collector.wait_for_span(|span| span["name"] == "attempt thinks").await;
+    let request = collector.wait_for_span(|span| span["name"] == "POST /agents/{agent}/v1").await;
     for span in [&request, &invocation, &attempt] {
         assert!(is_hex(&span["traceId"], 32) && is_hex(&span["spanId"], 16), "{span}");
         assert_eq!(span["traceId"], request["traceId"]);
@@ -142,34 +150,37 @@ async fn request_execution_and_attempt_form_one_trace() {
     assert_eq!(attribute(&invocation, "algonius.execution.id"), execution);
     assert_eq!(attribute(&request, "http.response.status_code"), "200");
     let is_end = |line: &&Value| line["body"]["stringValue"] == "ended";
-    while !collector.lines.iter().any(|line| is_end(&line)) {
-        collector.next().await;
+    while !collector.log_records.iter().any(|line| is_end(&line)) {
+        collector.receive_next().await;
     }
-    let line = collector.lines.iter().find(is_end).unwrap();
+    let line = collector.log_records.iter().find(is_end).unwrap();
     assert_eq!((&line["traceId"], &line["severityText"]), (trace, &"INFO".into()));
     assert_eq!(attribute(line, "execution"), execution);
-    assert!(collector.heads.contains("authorization: Bearer of-the-collector"));
-    let all = format!("{:?}{:?}", collector.spans, collector.lines);
-    assert!(!all.contains(canary) && !service.stderr_text().contains("of-the-collector"), "{all}");
+    assert!(collector.request_heads.contains("authorization: Bearer of-the-collector"));
+    let exported_text = format!("{:?}{:?}", collector.spans, collector.log_records);
+    assert!(
+        !exported_text.contains(canary) && !service.stderr_text().contains("of-the-collector"),
+        "{exported_text}"
+    );
 }
 
 #[tokio::test]
 async fn unsampled_traces_are_not_exported() {
-    let mut collector = Collector::open().await;
+    let mut collector = Collector::start().await;
     let service =
-        Setup::new(&format!("{AGENT}{}logs = false\n", collector.settings())).start().await;
+        Setup::new(&format!("{TRACED_AGENT}{}logs = false\n", collector.settings())).start().await;
     let unsampled = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
     let sampled = unsampled.replace("4bf9", "5bf9").replace("b7-00", "b7-01");
     for line in [unsampled, &sampled] {
         let call = ("message/send", &message("x"));
-        assert_eq!(service.call_with("thinks", &[line], call).await.status, 200);
+        assert_eq!(service.call_with_headers("thinks", &[line], call).await.status, 200);
     }
-    let span = collector.span(|span| span["name"] == "invoke_agent thinks").await;
+    let span = collector.wait_for_span(|span| span["name"] == "invoke_agent thinks").await;
     assert_eq!(span["traceId"], "5bf92f3577b34da6a3ce929d0e0e4736");
-    let request = collector.span(|span| span["name"] == "POST /agents/{agent}/v1").await;
+    let request = collector.wait_for_span(|span| span["name"] == "POST /agents/{agent}/v1").await;
     assert_eq!(request["parentSpanId"], "00f067aa0ba902b7");
     let is_unsampled = |span: &Value| span["traceId"].as_str().unwrap().starts_with("4bf9");
-    assert!(!collector.spans.iter().any(is_unsampled) && collector.lines.is_empty());
+    assert!(!collector.spans.iter().any(is_unsampled) && collector.log_records.is_empty());
 }
 
 #[tokio::test]
@@ -177,24 +188,25 @@ async fn an_unreachable_collector_loses_only_telemetry() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let setup = Setup::new(&fake("echo", "echo", "")).env("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint);
+    let setup =
+        Setup::new(&fake_agent("echo", "echo", "")).env("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint);
     let mut service = setup.start().await;
     assert_eq!(outcome(&service.send("echo", "hello").await).1, "hello");
     poll_until("what was dropped", async || {
-        let numbers = PrometheusPage::read(&service.get("/metrics").await.body);
-        (numbers.of("algonius_dropped_total{what=\"spans\"}") >= Some(2.0)).then_some(())
+        let metrics = PrometheusPage::parse(&service.get("/metrics").await.body);
+        (metrics.value_of("algonius_dropped_total{what=\"spans\"}") >= Some(2.0)).then_some(())
     })
     .await;
     let failure_count = service.stderr_text().matches("failed to export telemetry").count();
     assert_eq!(failure_count, 1, "{}", service.stderr_text());
     service.sigterm();
-    assert_eq!(service.exit().await.code(), Some(0));
+    assert_eq!(service.wait_for_exit().await.code(), Some(0));
 }
 
 #[tokio::test]
 async fn a_secret_is_in_no_log_line_span_or_metric() {
-    let mut collector = Collector::open().await;
-    let setup = Setup::new(&format!("{AGENT}{}", collector.settings()));
+    let mut collector = Collector::start().await;
+    let setup = Setup::new(&format!("{TRACED_AGENT}{}", collector.settings()));
     let service = setup.env("RUST_LOG", "trace").start().await;
     let canary = format!("{}{}", "gh", "p_q7Rk2vXw9TzLm4Bn8Hs3Jd6Fg1Pc5Ye0aB1c");
     let mut params = message(&format!("use {canary}"));
@@ -202,16 +214,17 @@ async fn a_secret_is_in_no_log_line_span_or_metric() {
         serde_json::json!({"https://algonius.dev/a2a/ext/parameters/v1": {"key": canary}});
     let state = format!("tracestate: key={canary}");
     let parent = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    let answer = service.call_with("thinks", &[parent, &state], ("message/send", &params)).await;
+    let answer =
+        service.call_with_headers("thinks", &[parent, &state], ("message/send", &params)).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
-    let invocation = collector.span(|span| span["name"] == "invoke_agent thinks").await;
-    let attempt = collector.span(|span| span["name"] == "attempt thinks").await;
-    let numbers = service.get("/metrics").await.body;
-    for text in [service.stderr_text(), numbers, invocation.to_string(), attempt.to_string()] {
+    let invocation = collector.wait_for_span(|span| span["name"] == "invoke_agent thinks").await;
+    let attempt = collector.wait_for_span(|span| span["name"] == "attempt thinks").await;
+    let metrics_text = service.get("/metrics").await.body;
+    for text in [service.stderr_text(), metrics_text, invocation.to_string(), attempt.to_string()] {
         assert!(text.len() > 100 && !text.contains(&canary), "{text}");
     }
-    let ledger = service.setup.ledger();
+    let ledger = service.setup.ledger_bytes();
     assert!(!ledger.windows(canary.len()).any(|window| window == canary.as_bytes()));
-    let lines = format!("{:?}", collector.lines);
+    let lines = format!("{:?}", collector.log_records);
     assert!(!lines.contains(&canary), "{lines}");
 }

@@ -11,9 +11,9 @@ pub(super) struct PrometheusPage {
 
 impl PrometheusPage {
     /// Reads a whole page.
-    pub(super) fn read(page: &str) -> Self {
+    pub(super) fn parse(page: &str) -> Self {
         let body = page.strip_suffix("# EOF\n").unwrap();
-        let mut numbers = Self { types: BTreeMap::new(), samples: BTreeMap::new() };
+        let mut page_samples = Self { types: BTreeMap::new(), samples: BTreeMap::new() };
         let (mut helped, mut family) = (BTreeSet::new(), String::new());
         for line in body.lines() {
             if let Some(rest) = line.strip_prefix("# HELP ") {
@@ -21,17 +21,17 @@ impl PrometheusPage {
                 assert!(helped.insert(name.to_owned()) && !help.is_empty(), "{line}");
             } else if let Some(rest) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = rest.split_once(' ').unwrap();
-                let is_new = numbers.types.insert(name.to_owned(), kind.to_owned()).is_none();
+                let is_new = page_samples.types.insert(name.to_owned(), kind.to_owned()).is_none();
                 assert!(is_new && helped.contains(name), "{line}");
                 family = name.to_owned();
             } else {
-                numbers.sample(&family, line);
+                page_samples.add_sample(&family, line);
             }
         }
-        numbers
+        page_samples
     }
 
-    fn sample(&mut self, family: &str, line: &str) {
+    fn add_sample(&mut self, family: &str, line: &str) {
         let (series, value) = line.rsplit_once(' ').unwrap();
         let value: f64 = value.parse().unwrap_or_else(|_| panic!("no number: {line}"));
         let name = series.split('{').next().unwrap();
@@ -43,30 +43,31 @@ impl PrometheusPage {
             _ => false,
         };
         assert!(is_valid && value >= 0.0, "{line}");
-        labels(series);
+        parse_labels(series);
         assert!(self.samples.insert(series.to_owned(), value).is_none(), "twice: {line}");
     }
 
     /// The value of one series.
-    pub(super) fn of(&self, series: &str) -> Option<f64> {
+    pub(super) fn value_of(&self, series: &str) -> Option<f64> {
         self.samples.get(series).copied()
     }
 
     /// The sum of all series of a name that have this among their labels.
     pub(super) fn sum(&self, name: &str, label: &str) -> f64 {
         let is_of = |series: &&String| {
-            series.split('{').next() == Some(name) && labels(series).iter().any(|l| l == label)
+            series.split('{').next() == Some(name)
+                && parse_labels(series).iter().any(|l| l == label)
         };
         self.samples.iter().filter(|(series, _)| is_of(series)).map(|(_, value)| value).sum()
     }
 
     /// Each bucket of a histogram counts what the one before does, and the last counts all.
-    pub(super) fn are_cumulative(&self) {
+    pub(super) fn assert_cumulative_buckets(&self) {
         let buckets = self.samples.iter().filter(|(series, _)| series.contains("_bucket{"));
         let mut by_series: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
         for (series, value) in buckets {
             let (le, rest): (Vec<_>, Vec<_>) =
-                labels(series).into_iter().partition(|label| label.starts_with("le="));
+                parse_labels(series).into_iter().partition(|label| label.starts_with("le="));
             let bound = le[0].trim_start_matches("le=\"").trim_end_matches('"');
             let bound = if bound == "+Inf" { f64::INFINITY } else { bound.parse().unwrap() };
             let name = series.split("_bucket").next().unwrap();
@@ -77,13 +78,13 @@ impl PrometheusPage {
         for (count, mut buckets) in by_series {
             buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
             assert!(buckets.is_sorted_by(|one, next| one.1 <= next.1), "{count}: {buckets:?}");
-            assert_eq!(buckets.last().map(|last| last.1), self.of(&count), "{count}");
+            assert_eq!(buckets.last().map(|last| last.1), self.value_of(&count), "{count}");
         }
     }
 }
 
 /// The labels of a series, each as it is written.
-fn labels(series: &str) -> Vec<String> {
+fn parse_labels(series: &str) -> Vec<String> {
     let Some((_, rest)) = series.split_once('{') else { return Vec::new() };
     let inner = rest.strip_suffix('}').unwrap_or_else(|| panic!("labels do not end: {series}"));
     let mut labels = Vec::new();

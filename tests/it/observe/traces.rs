@@ -3,21 +3,21 @@
 use serde_json::Value;
 
 use crate::harness::client::{id, outcome};
-use crate::harness::{Service, Setup, fake, message, poll_until};
+use crate::harness::{Service, Setup, fake_agent, message, poll_until};
 
-const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
-const SPAN: &str = "00f067aa0ba902b7";
+const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const SPAN_ID: &str = "00f067aa0ba902b7";
 
 /// Prints its environment.
-fn env() -> String {
-    fake("env", "env", "")
+fn env_agent() -> String {
+    fake_agent("env", "env", "")
 }
 
 /// A variable in the environment that an agent has printed.
-fn variable(task: &Value, name: &str) -> Option<String> {
-    let printed = outcome(task).1;
-    let found = printed.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
-    found.map(str::to_owned)
+fn env_variable(task: &Value, name: &str) -> Option<String> {
+    let output = outcome(task).1;
+    let value = output.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
+    value.map(str::to_owned)
 }
 
 /// What an agent is told when its caller says this.
@@ -25,31 +25,34 @@ async fn traced_environment(
     service: &Service,
     lines: &[&str],
 ) -> (Option<String>, Option<String>, String) {
-    let answer = service.call_with("env", lines, ("message/send", &message("x"))).await;
+    let answer = service.call_with_headers("env", lines, ("message/send", &message("x"))).await;
     let task = answer.json()["result"].take();
     let trace_id = service.execution(&id(&task)).await["traceId"].as_str().unwrap().to_owned();
-    (variable(&task, "TRACEPARENT"), variable(&task, "TRACESTATE"), trace_id)
+    (env_variable(&task, "TRACEPARENT"), env_variable(&task, "TRACESTATE"), trace_id)
 }
 
 #[tokio::test]
 async fn a_program_gets_a_child_span_of_its_caller() {
-    let service = Service::start(&env()).await;
-    let parent = format!("traceparent: 00-{TRACE}-{SPAN}-01");
+    let service = Service::start(&env_agent()).await;
+    let parent = format!("traceparent: 00-{TRACE_ID}-{SPAN_ID}-01");
     let (first, state, trace_id) =
         traced_environment(&service, &[&parent, "tracestate: a=b"]).await;
     let first = first.unwrap();
-    assert_eq!((first.get(..36), first.get(52..)), (Some(&*format!("00-{TRACE}-")), Some("-01")));
-    assert_ne!(first.get(36..52), Some(SPAN));
-    assert_eq!((state.as_deref(), trace_id.as_str()), (Some("a=b"), TRACE));
+    assert_eq!(
+        (first.get(..36), first.get(52..)),
+        (Some(&*format!("00-{TRACE_ID}-")), Some("-01"))
+    );
+    assert_ne!(first.get(36..52), Some(SPAN_ID));
+    assert_eq!((state.as_deref(), trace_id.as_str()), (Some("a=b"), TRACE_ID));
     let (second, _, _) = traced_environment(&service, &[&parent]).await;
     assert_ne!(second.unwrap(), first);
 }
 
 #[tokio::test]
 async fn a_malformed_traceparent_starts_a_new_trace() {
-    let service = Service::start(&env()).await;
-    let zeros = format!("traceparent: 00-{}-{SPAN}-01", "0".repeat(32));
-    let twice = format!("traceparent: 00-{TRACE}-{SPAN}-01");
+    let service = Service::start(&env_agent()).await;
+    let zeros = format!("traceparent: 00-{}-{SPAN_ID}-01", "0".repeat(32));
+    let twice = format!("traceparent: 00-{TRACE_ID}-{SPAN_ID}-01");
     for lines in [vec![], vec!["traceparent: nonsense"], vec![&*zeros], vec![&*twice, &*twice]] {
         let lines = [lines, vec!["tracestate: a=b"]].concat();
         let (traceparent, state, trace_id) = traced_environment(&service, &lines).await;
@@ -59,7 +62,7 @@ async fn a_malformed_traceparent_starts_a_new_trace() {
             (55, Some(&*trace_id), None),
             "{lines:?}"
         );
-        assert_ne!(trace_id, TRACE);
+        assert_ne!(trace_id, TRACE_ID);
     }
 }
 
@@ -74,22 +77,23 @@ retry = { max = 1, base = 0.1 }
 transient_exit_codes = [75]
 "#;
     let service = Service::start(agent).await;
-    let parent = format!("traceparent: 00-{TRACE}-{SPAN}-00");
+    let parent = format!("traceparent: 00-{TRACE_ID}-{SPAN_ID}-00");
     let params = message("x");
-    let answer = service.call_with("fails", &[&parent], ("message/send", &params)).await;
+    let answer = service.call_with_headers("fails", &[&parent], ("message/send", &params)).await;
     assert_eq!(outcome(&answer.json()["result"]).0, "failed");
     let traces = service.setup.read("traces");
     let lines: Vec<_> = traces.lines().collect();
     assert_eq!(lines.len(), 2, "{traces}");
-    assert!(lines.iter().all(|line| line.starts_with(&format!("00-{TRACE}-"))), "{traces}");
+    assert!(lines.iter().all(|line| line.starts_with(&format!("00-{TRACE_ID}-"))), "{traces}");
     assert_ne!(lines[0], lines[1]);
 }
 
 #[tokio::test]
 async fn each_request_has_an_id_in_its_answer_and_log_lines() {
-    let service = Setup::new(&env()).env("RUST_LOG", "debug").start().await;
+    let service = Setup::new(&env_agent()).env("RUST_LOG", "debug").start().await;
     let send = async |line: &str| {
-        let answer = service.call_with("env", &[line], ("message/send", &message("x"))).await;
+        let answer =
+            service.call_with_headers("env", &[line], ("message/send", &message("x"))).await;
         let request_id = answer.header("x-request-id").unwrap().to_owned();
         (request_id, id(&answer.json()["result"]))
     };
@@ -118,7 +122,7 @@ async fn each_request_has_an_id_in_its_answer_and_log_lines() {
 
 #[tokio::test]
 async fn text_log_lines_are_printed_if_configured() {
-    let config = format!("{}[log]\nformat = 'human'\n", env());
+    let config = format!("{}[log]\nformat = 'human'\n", env_agent());
     let service = Service::start(&config).await;
     let task = id(&service.send("env", "x").await);
     let line = poll_until("the end in the log", async || {

@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use super::preset_programs::{self, FAKE_PROGRAMS, KEY, RecordedCall};
-use crate::doctor::install;
-use crate::harness::{Setup, fake};
+use super::preset_programs::{self, API_KEY, FAKE_PROGRAMS, RecordedCall};
+use crate::doctor::install_unit;
+use crate::harness::{Setup, fake_agent};
 
 /// A configuration that its writer has put comments into.
 const CONFIG: &str = "# mine\n[agents.echo]   # the first\ncommand = 'cat'\n# the end";
@@ -17,19 +17,19 @@ fn setup() -> Setup {
 }
 
 /// The words of `agents add` for this configuration.
-fn words<'w>(config: &'w str, arguments: &[&'w str]) -> Vec<&'w str> {
+fn add_arguments<'w>(config: &'w str, arguments: &[&'w str]) -> Vec<&'w str> {
     [&["agents", "add"], arguments, &["--config", config]].concat()
 }
 
 #[tokio::test]
 async fn an_added_agent_is_loaded_and_probed() {
     let service = setup().start().await;
-    let config = service.setup.write().display().to_string();
+    let config = service.setup.write_config().display().to_string();
     fs::set_permissions(&config, fs::Permissions::from_mode(0o640)).unwrap();
-    let before = fs::read_to_string(&config).unwrap();
+    let config_before = fs::read_to_string(&config).unwrap();
     let arguments = ["claude-code", "--model", "a \"large\" one", "--id", "helper", "--yes"];
-    let output = service.command(&words(&config, &arguments), "").await;
-    assert_eq!(output.code, Some(0), "{output:?}");
+    let output = service.command(&add_arguments(&config, &arguments), "").await;
+    assert_eq!(output.exit_code, Some(0), "{output:?}");
     for part in [
         "good     agent helper, program: ",
         "2.1.330",
@@ -39,47 +39,50 @@ async fn an_added_agent_is_loaded_and_probed() {
     ] {
         assert!(output.stdout.contains(part), "{part}: {output:?}");
     }
-    let after = fs::read_to_string(&config).unwrap();
+    let config_after = fs::read_to_string(&config).unwrap();
     let table = "[agents.helper]\npreset = \"claude-code\"\nmodel = \"a \\\"large\\\" one\"\n";
-    assert_eq!(after, format!("{before}\n\n{table}"));
+    assert_eq!(config_after, format!("{config_before}\n\n{table}"));
     assert_eq!(fs::metadata(&config).unwrap().permissions().mode() & 0o777, 0o640);
-    let argv = RecordedCall::read(&service.setup, "helper").argv;
+    let argv = RecordedCall::of_agent(&service.setup, "helper").argv;
     assert!(argv.ends_with("--model\na \"large\" one\n"), "{argv}");
-    let repeated = service.command(&words(&config, &arguments), "").await;
-    assert_eq!((repeated.code, fs::read_to_string(&config).unwrap()), (Some(4), after));
+    let repeated_output = service.command(&add_arguments(&config, &arguments), "").await;
+    assert_eq!(
+        (repeated_output.exit_code, fs::read_to_string(&config).unwrap()),
+        (Some(4), config_after)
+    );
     let expected_error =
         "there is an agent `helper` already\n  hint: give this one another name by --id";
-    assert!(repeated.stderr.contains(expected_error), "{repeated:?}");
+    assert!(repeated_output.stderr.contains(expected_error), "{repeated_output:?}");
 }
 
 #[tokio::test]
 async fn an_agent_is_added_with_its_access_and_folder() {
     let service = setup().start().await;
-    let config = service.setup.write().display().to_string();
+    let config = service.setup.write_config().display().to_string();
     let folder = service.setup.test_folder().join("work");
     fs::create_dir(&folder).unwrap();
     let folder = folder.display().to_string();
     let arguments = ["codex", "--read-write", "--working-dir", &folder, "--yes", "--json"];
-    let output = service.command(&words(&config, &arguments), "").await;
-    assert_eq!(output.code, Some(0), "{output:?}");
+    let output = service.command(&add_arguments(&config, &arguments), "").await;
+    assert_eq!(output.exit_code, Some(0), "{output:?}");
     let report: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!((&report["agent"], &report["applied"]), (&json!("codex"), &json!(true)), "{report}");
     assert!(report["probe"]["answer"].as_str().unwrap().contains("it works"), "{report}");
     assert_eq!(report["probe"]["good"], json!(true), "{report}");
     assert!(report["table"].as_str().unwrap().contains("access = \"read-write\"\nworking_dir = "));
-    let env = RecordedCall::read(&service.setup, "codex").env;
+    let env = RecordedCall::of_agent(&service.setup, "codex").env;
     assert!(env.contains(&format!("PWD={folder}")), "{env}");
 }
 
 #[tokio::test]
 async fn adding_an_agent_without_its_program_writes_nothing() {
     let setup = preset_programs::install(Setup::new(CONFIG), &[]);
-    let config = setup.write().display().to_string();
-    let before = fs::read_to_string(&config).unwrap();
-    let output = setup.run(&words(&config, &["claude-code", "--yes"]), "").await;
+    let config = setup.write_config().display().to_string();
+    let config_before = fs::read_to_string(&config).unwrap();
+    let output = setup.run(&add_arguments(&config, &["claude-code", "--yes"]), "").await;
     assert_eq!(
-        (output.code, fs::read_to_string(&config).unwrap()),
-        (Some(1), before),
+        (output.exit_code, fs::read_to_string(&config).unwrap()),
+        (Some(1), config_before),
         "{output:?}"
     );
     assert!(
@@ -94,25 +97,26 @@ async fn adding_an_agent_without_its_program_writes_nothing() {
 #[tokio::test]
 async fn an_added_agent_is_checked_as_the_installed_service() {
     let setup = setup();
-    let config = setup.write().display().to_string();
-    install(&setup, "/usr/bin:/bin").await;
-    let output = setup.run(&words(&config, &["codex", "--yes"]), "").await;
-    assert_eq!(output.code, Some(1), "{output:?}");
+    let config = setup.write_config().display().to_string();
+    install_unit(&setup, "/usr/bin:/bin").await;
+    let output = setup.run(&add_arguments(&config, &["codex", "--yes"]), "").await;
+    assert_eq!(output.exit_code, Some(1), "{output:?}");
     assert!(output.stdout.contains("algonius.service starts it on "), "{output:?}");
     assert!(output.stdout.contains("BAD      agent codex, program: codex is not on the PATH"));
-    install(&setup, &format!("{}:/usr/bin:/bin", setup.test_folder().display())).await;
-    let output = setup.run(&words(&config, &["codex", "--yes"]), "").await;
-    assert_eq!(output.code, Some(0), "{output:?}");
+    install_unit(&setup, &format!("{}:/usr/bin:/bin", setup.test_folder().display())).await;
+    let output = setup.run(&add_arguments(&config, &["codex", "--yes"]), "").await;
+    assert_eq!(output.exit_code, Some(0), "{output:?}");
     assert!(
         output.stdout.contains("warning  agent codex, key: the agent has no key"),
         "{output:?}"
     );
     let file = setup.sibling_path("environment");
-    fs::write(&file, format!("CODEX_API_KEY={KEY}\n")).unwrap();
-    let output = setup.run(&words(&config, &["codex", "--id", "second", "--yes"]), "").await;
-    assert_eq!(output.code, Some(0), "{output:?}");
+    fs::write(&file, format!("CODEX_API_KEY={API_KEY}\n")).unwrap();
+    let output =
+        setup.run(&add_arguments(&config, &["codex", "--id", "second", "--yes"]), "").await;
+    assert_eq!(output.exit_code, Some(0), "{output:?}");
     assert!(
-        output.stdout.contains("CODEX_API_KEY is set") && !output.stdout.contains(KEY),
+        output.stdout.contains("CODEX_API_KEY is set") && !output.stdout.contains(API_KEY),
         "{output:?}"
     );
 }
@@ -122,9 +126,9 @@ async fn an_added_agent_is_checked_as_the_installed_service() {
 async fn an_added_agent_that_does_not_work_is_reported() {
     let setup = setup().executable("codex", "#!/bin/sh\necho 'no licence' >&2\nexit 3\n");
     let service = setup.start().await;
-    let config = service.setup.write().display().to_string();
-    let output = service.command(&words(&config, &["codex", "--yes"]), "").await;
-    assert_eq!(output.code, Some(5), "{output:?}");
+    let config = service.setup.write_config().display().to_string();
+    let output = service.command(&add_arguments(&config, &["codex", "--yes"]), "").await;
+    assert_eq!(output.exit_code, Some(5), "{output:?}");
     for part in ["hint: ", "(agent-exit, agent)", "standard error: no licence"] {
         assert!(output.stderr.contains(part), "{part}: {output:?}");
     }
@@ -135,9 +139,9 @@ async fn an_added_agent_that_does_not_work_is_reported() {
 async fn an_old_version_and_a_missing_key_are_warnings_with_fixes() {
     let setup = preset_programs::install(Setup::new(CONFIG), &["claude"]);
     preset_programs::set_version(&setup, "claude", "1.0.9");
-    let config = setup.write().display().to_string();
-    let output = setup.run(&words(&config, &["claude-code", "--yes"]), "").await;
-    assert_eq!(output.code, Some(0), "{output:?}");
+    let config = setup.write_config().display().to_string();
+    let output = setup.run(&add_arguments(&config, &["claude-code", "--yes"]), "").await;
+    assert_eq!(output.exit_code, Some(0), "{output:?}");
     for part in [
         "warning  agent claude-code, version: version 1.0.9 was not tested: >=2.1, <3 was",
         "warning  agent claude-code, key: the agent has no key for its model",
@@ -155,13 +159,13 @@ async fn an_old_version_and_a_missing_key_are_warnings_with_fixes() {
 #[tokio::test]
 async fn an_agent_is_not_added_unconfirmed_or_if_refused() {
     let service = setup().start().await;
-    let config = service.setup.write().display().to_string();
-    let before = fs::read_to_string(&config).unwrap();
-    let unconfirmed = service.command(&words(&config, &["codex"]), "").await;
-    assert_eq!(unconfirmed.code, Some(1), "{unconfirmed:?}");
-    assert!(unconfirmed.stderr.contains("[agents.codex]"), "{unconfirmed:?}");
-    let unknown_preset = service.command(&words(&config, &["nobody", "--yes"]), "").await;
-    assert_eq!(unknown_preset.code, Some(4), "{unknown_preset:?}");
+    let config = service.setup.write_config().display().to_string();
+    let config_before = fs::read_to_string(&config).unwrap();
+    let unconfirmed_output = service.command(&add_arguments(&config, &["codex"]), "").await;
+    assert_eq!(unconfirmed_output.exit_code, Some(1), "{unconfirmed_output:?}");
+    assert!(unconfirmed_output.stderr.contains("[agents.codex]"), "{unconfirmed_output:?}");
+    let unknown_preset = service.command(&add_arguments(&config, &["nobody", "--yes"]), "").await;
+    assert_eq!(unknown_preset.exit_code, Some(4), "{unknown_preset:?}");
     assert!(unknown_preset.stderr.contains("there is no such preset"), "{unknown_preset:?}");
     // Who types has a program that the service does not find.
     let folder = service.setup.test_folder().join("mine");
@@ -170,21 +174,21 @@ async fn an_agent_is_not_added_unconfirmed_or_if_refused() {
     let path = format!("{}:/usr/bin:/bin", folder.display());
     let url = format!("http://{}", service.address);
     let env = [("PATH", path.as_str()), ("ALGONIUS_URL", &url)];
-    let arguments = words(&config, &["qwen", "--yes"]);
-    let refused = service.setup.run_with(&arguments, "", &env).await;
-    assert_eq!(refused.code, Some(4), "{refused:?}");
+    let arguments = add_arguments(&config, &["qwen", "--yes"]);
+    let refused = service.setup.run_with_env(&arguments, "", &env).await;
+    assert_eq!(refused.exit_code, Some(4), "{refused:?}");
     assert!(refused.stderr.contains("no such program on the PATH"), "{refused:?}");
-    assert_eq!(fs::read_to_string(&config).unwrap(), before);
+    assert_eq!(fs::read_to_string(&config).unwrap(), config_before);
 }
 
 #[tokio::test]
 async fn a_service_of_another_configuration_is_not_mistaken() {
     let service = setup().start().await;
-    let other = service.setup.test_folder().join("other.toml");
-    fs::write(&other, CONFIG).unwrap();
-    let other = other.display().to_string();
-    let output = service.command(&words(&other, &["codex", "--yes"]), "").await;
-    assert_eq!(output.code, Some(1), "{output:?}");
+    let other_config = service.setup.test_folder().join("other.toml");
+    fs::write(&other_config, CONFIG).unwrap();
+    let other_config = other_config.display().to_string();
+    let output = service.command(&add_arguments(&other_config, &["codex", "--yes"]), "").await;
+    assert_eq!(output.exit_code, Some(1), "{output:?}");
     assert!(
         output.stderr.contains("does not read ") && output.stderr.contains("other.toml"),
         "{output:?}"
@@ -193,10 +197,10 @@ async fn a_service_of_another_configuration_is_not_mistaken() {
 
 #[tokio::test]
 async fn known_programs_are_listed_and_used_ones_are_examined() {
-    let agents = format!("[agents.llm]\npreset = 'llm'\n{}", fake("echo", "echo", ""));
-    let setup =
-        preset_programs::install(Setup::new(&agents), &["llm", "codex"]).env("OPENAI_API_KEY", KEY);
-    let config = setup.write().display().to_string();
+    let agents = format!("[agents.llm]\npreset = 'llm'\n{}", fake_agent("echo", "echo", ""));
+    let setup = preset_programs::install(Setup::new(&agents), &["llm", "codex"])
+        .env("OPENAI_API_KEY", API_KEY);
+    let config = setup.write_config().display().to_string();
     let listed = setup.run(&["agents", "presets", "--config", &config, "--json"], "").await;
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     let listed_preset = |name: &str| {
@@ -215,5 +219,8 @@ async fn known_programs_are_listed_and_used_ones_are_examined() {
     {
         assert!(output.stdout.contains(part), "{part}: {output:?}");
     }
-    assert!(!output.stdout.contains(KEY) && !output.stdout.contains("agent echo, "), "{output:?}");
+    assert!(
+        !output.stdout.contains(API_KEY) && !output.stdout.contains("agent echo, "),
+        "{output:?}"
+    );
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::harness::Setup;
 
 /// What stands in every variable of a key.
-pub(crate) const KEY: &str = "canary-key-canary-key-canary-key-1";
+pub(crate) const API_KEY: &str = "canary-key-canary-key-canary-key-1";
 
 /// A program that plays a known one.
 pub(super) struct FakeProgram {
@@ -20,17 +20,17 @@ pub(super) struct FakeProgram {
     answer: &'static [&'static str],
 }
 
-const CLAUDE: &[&str] = &[
+const CLAUDE_EVENTS: &[&str] = &[
     r#"{"type":"system","subtype":"init","session_id":"s1"}"#,
     r#"{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"it works","session_id":"s1","total_cost_usd":0.01,"usage":{"input_tokens":2,"output_tokens":3},"permission_denials":[]}"#,
 ];
-const CODEX: &[&str] = &[
+const CODEX_EVENTS: &[&str] = &[
     r#"{"type":"thread.started","thread_id":"t1"}"#,
     r#"{"type":"turn.started"}"#,
     r#"{"type":"item.completed","item":{"id":"i1","type":"agent_message","text":"it works"}}"#,
     r#"{"type":"turn.completed","usage":{"input_tokens":2,"cached_input_tokens":0,"output_tokens":4}}"#,
 ];
-const GEMINI: &[&str] = &[
+const GEMINI_EVENTS: &[&str] = &[
     r#"{"type":"init","session_id":"g1","model":"m"}"#,
     r#"{"type":"message","role":"assistant","content":"it works","delta":true}"#,
     r#"{"type":"result","status":"success","stats":{"total_tokens":7,"input_tokens":3,"output_tokens":4}}"#,
@@ -59,21 +59,21 @@ pub(super) const FAKE_PROGRAMS: [FakeProgram; 11] = [
     fake_program(
         ["claude-code", "claude", "ANTHROPIC_API_KEY"],
         ["stdin", "2.1.330 (Claude Code)"],
-        CLAUDE,
+        CLAUDE_EVENTS,
     ),
-    fake_program(["codex", "codex", "CODEX_API_KEY"], ["stdin", "codex-cli 0.169.0"], CODEX),
-    fake_program(["continue", "cn", "ANTHROPIC_API_KEY"], ["args", "1.5.47"], CLAUDE),
+    fake_program(["codex", "codex", "CODEX_API_KEY"], ["stdin", "codex-cli 0.169.0"], CODEX_EVENTS),
+    fake_program(["continue", "cn", "ANTHROPIC_API_KEY"], ["args", "1.5.47"], CLAUDE_EVENTS),
     fake_program(["copilot", "copilot", "COPILOT_GITHUB_TOKEN"], ["stdin", "1.0.102"], COPILOT),
     fake_program(
         ["cursor-agent", "cursor-agent", "CURSOR_API_KEY"],
         ["args", "2026.1.1"],
         &[r#"{"type":"result","is_error":false,"result":"it works","session_id":"x"}"#],
     ),
-    fake_program(["gemini", "gemini", "GEMINI_API_KEY"], ["stdin", "0.61.0"], GEMINI),
+    fake_program(["gemini", "gemini", "GEMINI_API_KEY"], ["stdin", "0.61.0"], GEMINI_EVENTS),
     fake_program(["goose", "goose", "OPENAI_API_KEY"], ["stdin", "1.9.0"], TEXT),
     fake_program(["llm", "llm", "OPENAI_API_KEY"], ["stdin", "llm, version 0.36"], TEXT),
     fake_program(["opencode", "opencode", "ANTHROPIC_API_KEY"], ["stdin", "1.18.33"], OPENCODE),
-    fake_program(["qwen", "qwen", "OPENAI_API_KEY"], ["stdin", "0.24.4"], CLAUDE),
+    fake_program(["qwen", "qwen", "OPENAI_API_KEY"], ["stdin", "0.24.4"], CLAUDE_EVENTS),
 ];
 
 impl FakeProgram {
@@ -103,7 +103,7 @@ pub(crate) fn install_all(setup: Setup) -> Setup {
     let names: Vec<_> = FAKE_PROGRAMS.iter().map(|fake| fake.program).collect();
     let setup = install(setup, &names);
     let keys = FAKE_PROGRAMS.iter().map(|fake| fake.key).chain(["UNLISTED_KEY"]);
-    keys.fold(setup, |setup, key| setup.env(key, KEY))
+    keys.fold(setup, |setup, key| setup.env(key, API_KEY))
 }
 
 /// A machine with some of the programs.
@@ -130,7 +130,7 @@ pub(super) struct RecordedCall {
 
 impl RecordedCall {
     /// Of the agent of this id.
-    pub(super) fn read(setup: &Setup, id: &str) -> Self {
+    pub(super) fn of_agent(setup: &Setup, id: &str) -> Self {
         let file = |name: &str| setup.read(&format!("state/algonius/homes/{id}/{name}"));
         Self { argv: file("argv"), env: file("env"), stdin: file("stdin"), file: file("file") }
     }

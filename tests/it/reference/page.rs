@@ -34,10 +34,11 @@ impl ReferenceTable {
 
 /// The tables of both files: of agents those of the second, and what is commented out in the first.
 pub(super) fn tables(shipped: &str, own: &str) -> Vec<ReferenceTable> {
-    let mut all = read(shipped);
-    let index = all.iter().position(|table| table.name.starts_with("agents")).unwrap_or(all.len());
-    all.splice(index..index, read(own));
-    all
+    let mut tables = parse_tables(shipped);
+    let index =
+        tables.iter().position(|table| table.name.starts_with("agents")).unwrap_or(tables.len());
+    tables.splice(index..index, parse_tables(own));
+    tables
 }
 
 /// What a line is.
@@ -68,7 +69,7 @@ impl LinePatterns {
         }
     }
 
-    fn of<'l>(&self, line: &'l str, is_shipped: bool) -> ConfigLine<'l> {
+    fn classify<'l>(&self, line: &'l str, is_shipped: bool) -> ConfigLine<'l> {
         let group = |found: &regex::Captures<'l>, at| found.get(at).map_or("", |it| it.as_str());
         if let Some(found) = self.head.captures(line) {
             let (is_example, name) = (found.get(1).is_none(), group(&found, 2));
@@ -91,35 +92,35 @@ impl LinePatterns {
     }
 }
 
-fn read(text: &str) -> Vec<ReferenceTable> {
+fn parse_tables(text: &str) -> Vec<ReferenceTable> {
     let (patterns, is_shipped) = (LinePatterns::new(), text.contains("[server]"));
     let mut state = State::default();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
-        match patterns.of(line, is_shipped) {
-            ConfigLine::Blank => state.end_of_prose(),
+        match patterns.classify(line, is_shipped) {
+            ConfigLine::Blank => state.flush_prose(),
             ConfigLine::Break => state.prose.push("\n\n".to_owned()),
             ConfigLine::Banner | ConfigLine::Other => {
-                state.end_of_prose();
+                state.flush_prose();
                 state.is_shown = false;
             }
-            ConfigLine::Head { name, is_shown } => state.head(name, is_shown),
-            ConfigLine::Key { key, rest } => state.key(key, &join_lines(rest, &mut lines)),
-            ConfigLine::Continuation(text) => state.continuation(text),
+            ConfigLine::Head { name, is_shown } => state.start_table(name, is_shown),
+            ConfigLine::Key { key, rest } => state.push_row(key, &join_lines(rest, &mut lines)),
+            ConfigLine::Continuation(text) => state.continue_row(text),
             ConfigLine::Prose(text) => state.prose.push(format!("{text} ")),
         }
     }
-    state.end_of_prose();
+    state.flush_prose();
     state.tables
 }
 
 /// A value that goes on over several lines as one line, with its remark.
 fn join_lines<'l>(first: &str, lines: &mut impl Iterator<Item = &'l str>) -> String {
     let mut joined = first.to_owned();
-    while is_open(split(&joined).0) {
+    while is_open(split_remark(&joined).0) {
         let Some(line) = lines.next() else { break };
         let line = line.trim_start_matches("# ").trim();
-        joined = format!("{} {line}", split(&joined).0.trim());
+        joined = format!("{} {line}", split_remark(&joined).0.trim());
     }
     joined
 }
@@ -130,7 +131,7 @@ fn is_open(value: &str) -> bool {
 }
 
 /// A value and its remark.
-fn split(text: &str) -> (&str, &str) {
+fn split_remark(text: &str) -> (&str, &str) {
     let mut marks = text.match_indices(" # ").filter_map(|(at, _)| text.split_at_checked(at));
     let outside = marks.find(|(value, _)| value.matches('"').count().is_multiple_of(2));
     outside
@@ -152,14 +153,14 @@ impl State {
     }
 
     /// Prose that stands alone belongs to what is before it.
-    fn end_of_prose(&mut self) {
+    fn flush_prose(&mut self) {
         let part = self.take_prose().filter(|_| self.is_shown);
         if let (Some(part), Some(table)) = (part, self.tables.last_mut()) {
             table.parts.push(part);
         }
     }
 
-    fn head(&mut self, name: &str, is_shown: bool) {
+    fn start_table(&mut self, name: &str, is_shown: bool) {
         let parts: Vec<_> = self.take_prose().into_iter().collect();
         self.is_shown = is_shown;
         if is_shown {
@@ -167,18 +168,18 @@ impl State {
         }
     }
 
-    fn key(&mut self, key: &str, rest: &str) {
+    fn push_row(&mut self, key: &str, rest: &str) {
         let prose = self.take_prose();
         let Some(table) = self.tables.last_mut().filter(|_| self.is_shown) else { return };
-        let (value, about) = split(rest);
+        let (value, about) = split_remark(rest);
         let (key, value, about) = (key.to_owned(), value.trim().to_owned(), about.to_owned());
         table.parts.extend(prose);
         table.parts.push(TablePart::Row(KeyRow { key, value, about }));
     }
 
-    fn continuation(&mut self, text: &str) {
-        let last = self.tables.last_mut().filter(|_| self.is_shown);
-        if let Some(TablePart::Row(row)) = last.and_then(|table| table.parts.last_mut()) {
+    fn continue_row(&mut self, text: &str) {
+        let last_table = self.tables.last_mut().filter(|_| self.is_shown);
+        if let Some(TablePart::Row(row)) = last_table.and_then(|table| table.parts.last_mut()) {
             row.about = format!("{} {text}", row.about);
         }
     }
@@ -220,11 +221,11 @@ pub(super) fn page(tables: &[ReferenceTable]) -> String {
         for part in &table.parts {
             match part {
                 TablePart::Prose(text) => {
-                    _ = write!(page, "\n{}\n", wrapped(&escape_markdown(text)));
+                    _ = write!(page, "\n{}\n", wrap_lines(&escape_markdown(text)));
                 }
                 TablePart::Row(row) => {
                     let head = if is_in_rows { "" } else { "\n| key | value | |\n|---|---|---|\n" };
-                    _ = writeln!(page, "{head}{}", line(row));
+                    _ = writeln!(page, "{head}{}", table_row(row));
                 }
             }
             is_in_rows = matches!(part, TablePart::Row(_));
@@ -233,7 +234,7 @@ pub(super) fn page(tables: &[ReferenceTable]) -> String {
     page
 }
 
-fn line(KeyRow { key, value, about }: &KeyRow) -> String {
+fn table_row(KeyRow { key, value, about }: &KeyRow) -> String {
     let cell = |text: &str| text.replace('|', "\\|");
     let value = if value.contains('`') { value.clone() } else { format!("`{value}`") };
     format!("| `{key}` | {} | {} |", cell(&value), cell(&escape_markdown(about)))
@@ -250,15 +251,15 @@ fn escape_markdown(text: &str) -> String {
 }
 
 /// In lines that a terminal shows whole.
-fn wrapped(text: &str) -> String {
+fn wrap_lines(text: &str) -> String {
     let paragraphs = text.split("\n\n").map(|paragraph| {
         let mut lines = vec![String::new()];
         for word in paragraph.split_whitespace() {
-            let last = lines.len() - 1;
-            if lines[last].len() + word.len() > 100 {
+            let last_index = lines.len() - 1;
+            if lines[last_index].len() + word.len() > 100 {
                 lines.push(word.to_owned());
             } else {
-                lines[last] = format!("{} {word}", lines[last]).trim().to_owned();
+                lines[last_index] = format!("{} {word}", lines[last_index]).trim().to_owned();
             }
         }
         lines.join("\n")

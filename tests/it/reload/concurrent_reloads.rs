@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{begin, reload, text};
-use crate::harness::client::{completed, outcome};
-use crate::harness::{ServiceClient, fake, message};
+use super::{config_text, start_service, write_and_reload};
+use crate::harness::client::{completed_with, outcome};
+use crate::harness::{ServiceClient, fake_agent, message};
 
 const CALLER_COUNT: usize = 8;
 const MESSAGES_PER_CALLER: usize = 25;
@@ -22,10 +22,10 @@ fn round_config(number: usize) -> String {
         "max_concurrent = 1\nqueue_depth = 200\nheartbeat = 7",
     ];
     let passing =
-        if number.is_multiple_of(2) { fake("passing", "echo", "") } else { String::new() };
-    let steady = fake("steady", "echo", "queue_depth = 300");
-    let lively = fake("lively", "echo", settings[number % settings.len()]);
-    text(&[steady, lively, passing].concat())
+        if number.is_multiple_of(2) { fake_agent("passing", "echo", "") } else { String::new() };
+    let steady = fake_agent("steady", "echo", "queue_depth = 300");
+    let lively = fake_agent("lively", "echo", settings[number % settings.len()]);
+    config_text(&[steady, lively, passing].concat())
 }
 
 /// Sends its messages one after the other, and waits for each; what it was answered, by the message.
@@ -42,14 +42,14 @@ async fn call(client: ServiceClient, caller: usize) -> Vec<(String, u16, Value)>
 
 #[tokio::test]
 async fn thirty_reloads_under_load_lose_and_refuse_no_request() {
-    let mut service = begin(&round_config(0)).await;
+    let mut service = start_service(&round_config(0)).await;
     let mut callers = JoinSet::new();
     for caller in 0..CALLER_COUNT {
         callers.spawn(call(service.client.clone(), caller));
     }
     let mut generations = Vec::new();
     for number in 1..=RELOAD_COUNT {
-        let report = reload(&mut service, &round_config(number)).await;
+        let report = write_and_reload(&mut service, &round_config(number)).await;
         assert_eq!(report["rejected"], json!([]));
         generations.push(report["generation"].as_u64().unwrap());
         // The storm shall last as long as the calls: some time passes between its blasts.
@@ -61,7 +61,7 @@ async fn thirty_reloads_under_load_lose_and_refuse_no_request() {
     for (words, status, document) in callers.join_all().await.into_iter().flatten() {
         let task = &document["result"];
         // Many reloads under load lose and refuse no request
-        assert_eq!((status, outcome(task)), (200, completed(&words)), "{document}");
+        assert_eq!((status, outcome(task)), (200, completed_with(&words)), "{document}");
         ids.insert(task["id"].as_str().unwrap().to_owned(), words);
     }
     assert_eq!(ids.len(), CALLER_COUNT * MESSAGES_PER_CALLER);

@@ -3,13 +3,13 @@
 use serde_json::json;
 
 use super::{REMOTE_AGENTS, start_pair};
-use crate::harness::client::{completed, id, outcome, state};
+use crate::harness::client::{completed_with, id, outcome, state};
 use crate::harness::message;
 
 #[tokio::test]
 async fn a_remote_question_is_passed_on_and_answered() {
-    let (caller, other) = start_pair().await;
-    other.setup.open("go");
+    let (caller, remote_service) = start_pair().await;
+    remote_service.setup.open_gate("go");
     for (agent, ..) in REMOTE_AGENTS {
         let task = caller.send(agent, "ask").await;
         assert_eq!(state(&task), "input-required", "{agent}: {task}");
@@ -18,25 +18,25 @@ async fn a_remote_question_is_passed_on_and_answered() {
         let mut answer = message("blue");
         answer["message"]["taskId"] = json!(id(&task));
         let task = caller.rpc(agent, "message/send", &answer).await;
-        assert_eq!(outcome(&task), completed("first blue, then the rest"), "{agent}: {task}");
+        assert_eq!(outcome(&task), completed_with("first blue, then the rest"), "{agent}: {task}");
         // The answer went to the task that asked: one execution, whose second turn it was.
-        let executions = other.get("/api/v1/executions").await.json();
+        let executions = remote_service.get("/api/v1/executions").await.json();
         assert_eq!(executions["executions"][0]["state"], "completed", "{agent}: {executions}");
     }
-    let executions = other.get("/api/v1/executions").await.json();
+    let executions = remote_service.get("/api/v1/executions").await.json();
     assert_eq!(executions["executions"].as_array().unwrap().len(), REMOTE_AGENTS.len());
 }
 
 #[tokio::test]
 async fn a_conversation_keeps_one_remote_context() {
-    let (caller, other) = start_pair().await;
-    other.setup.open("go");
+    let (caller, remote_service) = start_pair().await;
+    remote_service.setup.open_gate("go");
     let first = caller.send("new-rpc", "one").await;
-    let mut next = message("two");
-    next["message"]["contextId"] = first["contextId"].clone();
-    caller.rpc("new-rpc", "message/send", &next).await;
+    let mut next_message = message("two");
+    next_message["message"]["contextId"] = first["contextId"].clone();
+    caller.rpc("new-rpc", "message/send", &next_message).await;
     caller.send("new-rpc", "three").await;
-    let executions = other.get("/api/v1/executions").await.json();
+    let executions = remote_service.get("/api/v1/executions").await.json();
     let context = |number: usize| executions["executions"][number]["contextId"].clone();
     assert!(context(0).is_string(), "{executions}");
     assert_eq!(context(1), context(2), "{executions}");

@@ -6,12 +6,12 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
 
-use super::{WORKER, remote, remote_agents};
-use crate::harness::client::{failed, outcome};
+use super::{WORKER_AGENT, remote_agent, remote_agents};
+use crate::harness::client::{failed_with, outcome};
 use crate::harness::{Service, Setup};
 
 /// Answers each connection with these bytes.
-async fn answering(answer: &'static str) -> SocketAddr {
+async fn start_answering_server(answer: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -25,9 +25,9 @@ async fn answering(answer: &'static str) -> SocketAddr {
 }
 
 async fn call_result(answer: &'static str) -> (Value, Value) {
-    let url = format!("http://{}", answering(answer).await);
-    let caller = Service::start(&remote("far", &url, "")).await;
-    let id = caller.begin("far", "hello").await;
+    let url = format!("http://{}", start_answering_server(answer).await);
+    let caller = Service::start(&remote_agent("far", &url, "")).await;
+    let id = caller.start_task("far", "hello").await;
     let task = crate::harness::poll_until("an end or a deferral", async || {
         let task = caller.task("far", &id).await;
         let has_metadata = task.pointer("/status/message/metadata").is_some();
@@ -39,15 +39,15 @@ async fn call_result(answer: &'static str) -> (Value, Value) {
 
 #[tokio::test]
 async fn a_wrong_remote_token_is_reported_as_not_authenticated() {
-    let other = Service::start(WORKER).await;
+    let worker_service = Service::start(WORKER_AGENT).await;
     for remote_agent in super::REMOTE_AGENTS {
         // Each in a service of its own: the account of a refused credential is closed for the others.
-        let setup = Setup::new(&remote_agents(&other, "worker", "WRONG"));
+        let setup = Setup::new(&remote_agents(&worker_service, "worker", "WRONG"));
         let caller = setup.env("WRONG", "no-token-of-the-other-service-0001").start().await;
         let task = caller.send(remote_agent.0, "hello").await;
-        assert_eq!(outcome(&task), failed("not-authenticated"), "{}: {task}", remote_agent.0);
+        assert_eq!(outcome(&task), failed_with("not-authenticated"), "{}: {task}", remote_agent.0);
     }
-    assert_eq!(other.setup.read("log"), "");
+    assert_eq!(worker_service.setup.read("log"), "");
 }
 
 #[tokio::test]
@@ -56,9 +56,9 @@ async fn an_unreachable_remote_agent_is_a_transient_failure() {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
     let url = format!("http://{}", socket.local_addr().unwrap());
-    let caller = Service::start(&remote("far", &url, "")).await;
+    let caller = Service::start(&remote_agent("far", &url, "")).await;
     let task = caller.send("far", "hello").await;
-    assert_eq!(outcome(&task), failed("agent-transient"), "{task}");
+    assert_eq!(outcome(&task), failed_with("agent-transient"), "{task}");
     let text = task.pointer("/status/message/parts/0/text").unwrap().as_str().unwrap();
     assert!(text.contains("cannot be reached") && !text.contains("127.0.0.1"), "{text}");
 }
@@ -72,7 +72,7 @@ async fn a_remote_answer_that_is_not_a2a_is_a_permanent_failure() {
         "HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
     ] {
         let (task, _) = call_result(answer).await;
-        assert_eq!(outcome(&task), failed("agent-permanent"), "{answer}: {task}");
+        assert_eq!(outcome(&task), failed_with("agent-permanent"), "{answer}: {task}");
     }
 }
 

@@ -9,7 +9,7 @@ use ractor::ActorRef;
 use crate::agent::coalescer::has_reusable_result;
 use crate::agent::{AgentMsg, RecordResult};
 use crate::decide::output::redact_parts::redact;
-use crate::execution::Resumption;
+use crate::execution::StartingPoint;
 use crate::execution::recover::settle_unacknowledged;
 use crate::model::access::endpoint_config::MessageIdPolicy;
 use crate::model::agent::AgentSpec;
@@ -34,15 +34,15 @@ pub(in crate::agent) struct Recording {
     /// Raw request.
     pub(in crate::agent) request: Arc<Request>,
     /// Starting point of the execution, which waits for an answer if the request is one.
-    pub(in crate::agent) from: Resumption,
+    pub(in crate::agent) starting_point: StartingPoint,
     /// Time of the request.
-    pub(in crate::agent) at: DateTime<Utc>,
+    pub(in crate::agent) received_at: DateTime<Utc>,
 }
 
 impl Recording {
     /// Records the request, and reports the result to the actor. The task must complete even if the actor stops.
     pub(in crate::agent) async fn run(self) {
-        let result = match self.from.state {
+        let result = match self.starting_point.state {
             State::Waiting => self.resume().await,
             _ => self.accept().await,
         };
@@ -56,11 +56,11 @@ impl Recording {
     /// Records a new request with redacted text.
     async fn accept(&self) -> Result<RecordResult, LedgerError> {
         let (services, request, spec) = (&*self.services, &*self.request, &*self.spec);
-        let (params, is_plain) = self.params();
+        let (params, is_plain) = self.redacted_params();
         let parts = &request.input.parts;
         let redacted =
-            redact(parts, &services.redactor.now(), AttemptId::FIRST, TextChannel::Input, 0);
-        let keys = self.keys(AttemptId::FIRST.turn);
+            redact(parts, &services.redactor.current(), AttemptId::FIRST, TextChannel::Input, 0);
+        let keys = self.dedup_keys(AttemptId::FIRST.turn);
         let replayable = redacted.is_unredacted && is_plain;
         let accept = AcceptCommand {
             id: self.id,
@@ -68,19 +68,23 @@ impl Recording {
             owner: request.origin.owner,
             message: request.message.clone(),
             keys,
-            digest: services.keyring.body(request),
-            content: self.content(),
+            digest: services.keyring.body_digest(request),
+            content: self.coalescing_key(),
             context: request.context.clone(),
             trigger: request.origin.trigger.clone(),
-            trace: self.trace(),
+            trace: self.redacted_trace(),
             access: spec.access,
             replayable,
-            sealed: if replayable { None } else { services.inputs.seal(self.id, &request.input) },
+            sealed: if replayable {
+                None
+            } else {
+                services.input_sealer.seal(self.id, &request.input)
+            },
             input: redacted.text,
             pieces: redacted.pieces,
             params,
             overrides: request.overrides(),
-            at: self.at,
+            at: self.received_at,
         };
         Ok(match services.ledger.accept(accept).await? {
             Acceptance::Created => RecordResult::Recorded,
@@ -98,11 +102,11 @@ impl Recording {
     /// Records the answer to a question.
     async fn resume(&self) -> Result<RecordResult, LedgerError> {
         let (services, request) = (&*self.services, &*self.request);
-        let (params, is_plain) = self.params();
-        let attempt_id = self.from.attempt_id.next_turn();
+        let (params, is_plain) = self.redacted_params();
+        let attempt_id = self.starting_point.attempt_id.next_turn();
         let redacted = redact(
             &request.input.parts,
-            &services.redactor.now(),
+            &services.redactor.current(),
             attempt_id,
             TextChannel::Input,
             0,
@@ -112,28 +116,32 @@ impl Recording {
             id: self.id,
             agent: request.agent.clone(),
             owner: request.origin.owner,
-            fence: self.from.fence,
+            fence: self.starting_point.fence,
             attempt_id,
             message: request.message.clone(),
-            keys: self.keys(attempt_id.turn),
-            digest: services.keyring.body(request),
+            keys: self.dedup_keys(attempt_id.turn),
+            digest: services.keyring.body_digest(request),
             replayable,
-            sealed: if replayable { None } else { services.inputs.seal(self.id, &request.input) },
+            sealed: if replayable {
+                None
+            } else {
+                services.input_sealer.seal(self.id, &request.input)
+            },
             input: redacted.text,
             pieces: redacted.pieces,
             params,
             overrides: request.overrides(),
-            at: self.at,
+            at: self.received_at,
         };
         let is_open = services.ledger.resume(resume).await?;
         Ok(if is_open { RecordResult::Recorded } else { RecordResult::QuestionClosed })
     }
 
     /// Returns the deduplication keys of a turn of an execution.
-    fn keys(&self, turn: u32) -> DedupKeys {
+    fn dedup_keys(&self, turn: u32) -> DedupKeys {
         let (services, request, spec) = (&*self.services, &*self.request, &*self.spec);
         let mut keys = services.keyring.keys(request);
-        if spec.a2a_exposure.message_ids == MessageIdPolicy::Reused
+        if spec.endpoint_config.message_id_policy == MessageIdPolicy::Reused
             && request.origin.trigger == Trigger::Api
         {
             keys.message = services.keyring.unique_key(self.id, turn);
@@ -143,35 +151,35 @@ impl Recording {
 
     /// Returns the key by which an equal request is found, if the agent coalesces requests. A caller with idempotency
     /// keys distinguishes its requests itself.
-    fn content(&self) -> Option<([u8; 32], DateTime<Utc>)> {
+    fn coalescing_key(&self) -> Option<([u8; 32], DateTime<Utc>)> {
         let (services, request, spec) = (&*self.services, &*self.request, &*self.spec);
-        let window = spec.dedup_window.filter(|_| request.idempotency.is_none())?;
+        let window = spec.dedup_window.filter(|_| request.idempotency_key.is_none())?;
         let is_candidate = match request.origin.trigger {
             Trigger::Api => true,
             Trigger::Schedule { .. } => false, // Each occurrence is intended.
             Trigger::Probe => false,           // An earlier answer proves nothing.
         };
-        let since = self.at.checked_sub_signed(TimeDelta::from_std(window).ok()?)?;
-        is_candidate.then(|| (services.keyring.content(request), since))
+        let since = self.received_at.checked_sub_signed(TimeDelta::from_std(window).ok()?)?;
+        is_candidate.then(|| (services.keyring.content_key(request), since))
     }
 
     /// Returns the redacted parameters of a request, and true if redaction left them unchanged.
-    fn params(&self) -> (BTreeMap<String, String>, bool) {
+    fn redacted_params(&self) -> (BTreeMap<String, String>, bool) {
         let (services, request) = (&*self.services, &*self.request);
-        let redactor = services.redactor.now();
-        let redacted = |text: &str| redactor.redact(text).into_owned();
+        let redactor = services.redactor.current();
+        let redact_text = |text: &str| redactor.redact(text).into_owned();
         let raw_params = &request.input.params;
         let params: BTreeMap<_, _> =
-            raw_params.iter().map(|(name, value)| (name.clone(), redacted(value))).collect();
+            raw_params.iter().map(|(name, value)| (name.clone(), redact_text(value))).collect();
         let is_unredacted = params == *raw_params;
         (params, is_unredacted)
     }
 
     /// Returns the trace context of a request. The vendor-specific state is dropped if it looks like a secret.
-    fn trace(&self) -> Option<TraceContext> {
+    fn redacted_trace(&self) -> Option<TraceContext> {
         let (services, request) = (&*self.services, &*self.request);
         let TraceContext { state, .. } = request.origin.trace.as_ref()?;
-        let is_plain = services.redactor.now().redact(state) == *state;
+        let is_plain = services.redactor.current().redact(state) == *state;
         let state = if is_plain { state.clone() } else { String::new() };
         request.origin.trace.clone().map(|trace| TraceContext { state, ..trace })
     }

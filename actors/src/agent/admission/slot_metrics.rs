@@ -9,7 +9,7 @@ use crate::model::observation::status::SlotStatistics;
 #[derive(Default)]
 pub(super) struct SlotCounters {
     statistics: SlotStatistics,
-    waited: Duration,
+    total_wait: Duration,
 }
 
 impl SlotCounters {
@@ -20,8 +20,8 @@ impl SlotCounters {
         queue_timeout: Duration,
         running: usize,
     ) {
-        let left = entry.due.saturating_duration_since(tokio::time::Instant::now());
-        self.waited += queue_timeout.saturating_sub(left);
+        let remaining = entry.deadline.saturating_duration_since(tokio::time::Instant::now());
+        self.total_wait += queue_timeout.saturating_sub(remaining);
         self.statistics.started += 1;
         self.statistics.peak = self.statistics.peak.max(running);
     }
@@ -33,8 +33,14 @@ impl SlotCounters {
 
     /// Returns the statistics.
     pub(super) fn statistics(&self) -> SlotStatistics {
-        let mean =
-            self.waited.as_millis().checked_div(self.statistics.started.into()).unwrap_or_default();
-        SlotStatistics { mean_wait_ms: u64::try_from(mean).unwrap_or(u64::MAX), ..self.statistics }
+        let mean_ms = self
+            .total_wait
+            .as_millis()
+            .checked_div(self.statistics.started.into())
+            .unwrap_or_default();
+        SlotStatistics {
+            mean_wait_ms: u64::try_from(mean_ms).unwrap_or(u64::MAX),
+            ..self.statistics
+        }
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::agent::SubmitReply;
 use crate::agent::credential_gate::WaitCondition;
-use crate::execution::Resumption;
+use crate::execution::StartingPoint;
 use crate::model::agent::queue::{QueueReason, Queued};
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::State;
@@ -31,12 +31,12 @@ pub(in crate::agent) struct QueuedRequest {
     /// Tracing span of the request.
     pub(in crate::agent) span: tracing::Span,
     /// Deadline of the wait, on a monotonic clock.
-    pub(in crate::agent) due: Instant,
-    pub(in crate::agent) from: Resumption,
+    pub(in crate::agent) deadline: Instant,
+    pub(in crate::agent) starting_point: StartingPoint,
     /// Execution whose result is taken, if any.
     pub(in crate::agent) source: Option<ExecutionId>,
     /// Deferral of the execution, if it is deferred.
-    pub(in crate::agent) deferred: Option<Deferral>,
+    pub(in crate::agent) deferral: Option<Deferral>,
     /// Probe of the credential, if the execution is one.
     pub(in crate::agent) probe: Option<BreakerProbe>,
 }
@@ -45,9 +45,9 @@ impl QueuedRequest {
     /// Creates an entry without a submitter, which waits since `since`.
     pub(in crate::agent) fn new(
         request: Arc<Request>,
-        from: Resumption,
+        starting_point: StartingPoint,
         since: DateTime<Utc>,
-        due: Instant,
+        deadline: Instant,
     ) -> Self {
         Self {
             request,
@@ -55,16 +55,16 @@ impl QueuedRequest {
             progress: watch::Sender::new(Progress::accepted()),
             since,
             span: tracing::Span::none(),
-            due,
-            from,
+            deadline,
+            starting_point,
             source: None,
-            deferred: None,
+            deferral: None,
             probe: None,
         }
     }
 
     /// Creates an entry that restores an execution with an open question in order to end it.
-    pub(in crate::agent) fn with_question(record: &Record) -> Self {
+    pub(in crate::agent) fn for_open_question(record: &Record) -> Self {
         let request = Request {
             agent: record.agent.clone(),
             origin: RequestOrigin {
@@ -76,13 +76,13 @@ impl QueuedRequest {
             message: record.message.clone(),
             context: record.context.clone(),
             starts_context: false,
-            idempotency: None,
-            continues: None,
+            idempotency_key: None,
+            continued_execution: None,
             inherited_overrides: Overrides::default(),
             input: Input::default(),
         };
-        let from = Resumption::waiting_for_input(record);
-        Self::new(Arc::new(request), from, record.changed_at, Instant::now())
+        let starting_point = StartingPoint::waiting_for_input(record);
+        Self::new(Arc::new(request), starting_point, record.changed_at, Instant::now())
     }
 
     /// Creates the entry of a deferred execution. Its queue timeout starts when the deferral ends.
@@ -94,13 +94,13 @@ impl QueuedRequest {
     ) -> Self {
         Self {
             progress,
-            deferred: Some(execution.deferral),
-            ..Self::new(request, Resumption::deferred(execution), now, Instant::now())
+            deferral: Some(execution.deferral),
+            ..Self::new(request, StartingPoint::deferred(execution), now, Instant::now())
         }
     }
 
     /// Creates the entry of an execution that was deferred in an earlier process.
-    pub(in crate::agent) fn deferred_before(
+    pub(in crate::agent) fn restore_deferred(
         record: &Record,
         deferral: Deferral,
         request: Arc<Request>,
@@ -117,7 +117,7 @@ impl QueuedRequest {
 
     /// Returns true if the submitter waits for its answer. Before the answer, the entry is not visible and cannot
     /// expire, because an unrecorded execution cannot be ended.
-    pub(super) const fn is_unanswered(&self) -> bool {
+    pub(super) const fn awaits_submit_reply(&self) -> bool {
         self.reply.is_some()
     }
 
@@ -127,9 +127,9 @@ impl QueuedRequest {
         queued: Queued,
         condition: Option<WaitCondition>,
     ) -> Queued {
-        let deferral = self.deferred.map(|deferred| WaitCondition {
-            reason: deferred.cause.reason(),
-            until: Some(deferred.until),
+        let deferral = self.deferral.map(|deferral| WaitCondition {
+            reason: deferral.cause.reason(),
+            until: Some(deferral.until),
         });
         // Each other reason than a busy agent holds, whatever keeps the queue from starting.
         let condition = condition.filter(|_| queued.reason == QueueReason::AgentBusy);

@@ -24,13 +24,13 @@ const NOTIFIED_PER_MS: usize = 5;
 
 /// Decision when the entries are notified of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PositionNotice {
+enum NoticeTiming {
     /// The entries are notified now.
     Now,
     /// The entries are notified after this time.
     After(Duration),
     /// An earlier decision covers the change.
-    Scheduled,
+    AlreadyScheduled,
 }
 
 impl RequestQueue {
@@ -40,29 +40,29 @@ impl RequestQueue {
         condition: Option<WaitCondition>,
         tasks: &mut AgentTasks,
     ) {
-        match self.schedule_notice() {
-            PositionNotice::Now => self.notify_all(condition),
-            PositionNotice::After(notice_interval) => {
+        match self.notice_timing() {
+            NoticeTiming::Now => self.notify_all(condition),
+            NoticeTiming::After(notice_interval) => {
                 tasks.send_after(notice_interval, AgentMsg::PositionsDue);
             }
-            PositionNotice::Scheduled => {}
+            NoticeTiming::AlreadyScheduled => {}
         }
     }
 
     /// Decides when the entries are notified of a change of the queue.
-    fn schedule_notice(&mut self) -> PositionNotice {
+    fn notice_timing(&mut self) -> NoticeTiming {
         if self.entries.len() <= SHORT_QUEUE_LENGTH {
-            PositionNotice::Now
-        } else if mem::replace(&mut self.is_notice_due, true) {
-            PositionNotice::Scheduled
+            NoticeTiming::Now
+        } else if mem::replace(&mut self.is_notice_scheduled, true) {
+            NoticeTiming::AlreadyScheduled
         } else {
-            PositionNotice::After(notice_interval(self.entries.len()))
+            NoticeTiming::After(notice_interval(self.entries.len()))
         }
     }
 
     /// Notifies all entries of a long queue, after its pause.
     pub(in crate::agent) fn send_due_notices(&mut self, condition: Option<WaitCondition>) {
-        self.is_notice_due = false;
+        self.is_notice_scheduled = false;
         self.notify_all(condition);
     }
 
@@ -82,9 +82,9 @@ impl RequestQueue {
 
     /// Notifies all entries of their positions. Positions are not recorded, because they are only true now.
     fn notify_all(&self, condition: Option<WaitCondition>) {
-        let mut positions: HashMap<_, _> = self.order.positions().collect();
+        let mut positions: HashMap<_, _> = self.admission_queue.positions().collect();
         for (id, entry) in &self.entries {
-            let queued = positions.remove(id).filter(|_| !entry.is_unanswered());
+            let queued = positions.remove(id).filter(|_| !entry.awaits_submit_reply());
             let queued = queued.map(|queued| entry.displayed_position(queued, condition));
             entry.progress.send_if_modified(|progress| progress.set_queue_position(queued));
         }
@@ -96,11 +96,11 @@ impl RequestQueue {
         condition: Option<WaitCondition>,
         queue_timeout: Duration,
     ) -> Vec<QueuedStatus> {
-        let statuses = self.order.positions().filter_map(|(id, queued)| {
+        let statuses = self.admission_queue.positions().filter_map(|(id, queued)| {
             let entry = self.entries.get(&id)?;
             let Queued { position, reason, until } = entry.displayed_position(queued, condition);
             let deadline =
-                entry.deferred.map_or(entry.since + queue_timeout, |deferred| deferred.until);
+                entry.deferral.map_or(entry.since + queue_timeout, |deferral| deferral.until);
             Some(QueuedStatus { id, position, reason, since: entry.since, until, deadline })
         });
         statuses.collect()
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn position_updates_slow_down_as_the_queue_grows() {
-        let pauses = [65, 500, 10_000, 20_000].map(|length| notice_interval(length).as_millis());
-        assert_eq!(pauses, [100, 100, 2_000, 4_000]);
+        let intervals = [65, 500, 10_000, 20_000].map(|length| notice_interval(length).as_millis());
+        assert_eq!(intervals, [100, 100, 2_000, 4_000]);
     }
 }

@@ -13,36 +13,43 @@ use crate::model::id::ExecutionId;
 #[derive(Debug, Clone, Copy)]
 pub(in crate::agent) struct TimeoutExtension {
     /// Time since when the quota was exhausted.
-    pub(in crate::agent) since: Instant,
+    pub(in crate::agent) exhausted_since: Instant,
     /// Present time.
     pub(in crate::agent) now: Instant,
     /// Queue timeout of the agent.
     pub(in crate::agent) queue_timeout: Duration,
     /// Longest extension.
-    pub(in crate::agent) longest: Duration,
+    pub(in crate::agent) max_extension: Duration,
 }
 
 impl TimeoutExtension {
     /// Returns the deadline of an entry after the extension.
-    fn apply(&self, due: Instant) -> Instant {
-        let wait_start = due.checked_sub(self.queue_timeout).unwrap_or(self.since).max(self.since);
-        let lost_time = self.now.saturating_duration_since(wait_start).min(self.longest);
-        due.checked_add(lost_time).unwrap_or(due)
+    fn apply(&self, deadline: Instant) -> Instant {
+        let wait_start = deadline
+            .checked_sub(self.queue_timeout)
+            .unwrap_or(self.exhausted_since)
+            .max(self.exhausted_since);
+        let lost_time = self.now.saturating_duration_since(wait_start).min(self.max_extension);
+        deadline.checked_add(lost_time).unwrap_or(deadline)
     }
 }
 
 impl RequestQueue {
-    /// Starts the timer of the first entry, unless it runs. `extra` is the additional queue time.
-    pub(in crate::agent) fn schedule_timeout(&mut self, extra: Duration, tasks: &mut AgentTasks) {
-        if let Some(wait) = self.start_timer(extra) {
+    /// Starts the timer of the first entry, unless it runs. `extra_time` is the additional queue time.
+    pub(in crate::agent) fn schedule_timeout(
+        &mut self,
+        extra_time: Duration,
+        tasks: &mut AgentTasks,
+    ) {
+        if let Some(wait) = self.arm_timer(extra_time) {
             tasks.send_after(wait, AgentMsg::QueueTimeoutDue);
         }
     }
 
     /// Returns the wait for which a timer must start, unless one runs.
-    fn start_timer(&mut self, extra: Duration) -> Option<Duration> {
-        let first = self.answered().next().and_then(|id| self.time_left(id, extra));
-        let wait = first.filter(|_| !self.has_timer)?;
+    fn arm_timer(&mut self, extra_time: Duration) -> Option<Duration> {
+        let first_time_left = self.answered().next().and_then(|id| self.time_left(id, extra_time));
+        let wait = first_time_left.filter(|_| !self.has_timer)?;
         self.has_timer = true;
         Some(wait)
     }
@@ -53,29 +60,31 @@ impl RequestQueue {
     }
 
     /// Returns the entries whose timeout has expired.
-    pub(in crate::agent) fn expired(&self, extra: Duration) -> Vec<ExecutionId> {
-        let is_due = |id: &ExecutionId| self.time_left(*id, extra) == Some(Duration::ZERO);
+    pub(in crate::agent) fn expired(&self, extra_time: Duration) -> Vec<ExecutionId> {
+        let is_due = |id: &ExecutionId| self.time_left(*id, extra_time) == Some(Duration::ZERO);
         self.answered().take_while(is_due).collect()
     }
 
     /// Extends the timeouts of all entries except deferred ones.
     pub(in crate::agent) fn extend_timeouts(&mut self, extension: TimeoutExtension) {
-        for entry in self.entries.values_mut().filter(|entry| entry.deferred.is_none()) {
-            entry.due = extension.apply(entry.due);
+        for entry in self.entries.values_mut().filter(|entry| entry.deferral.is_none()) {
+            entry.deadline = extension.apply(entry.deadline);
         }
     }
 
     /// Iterates over the entries whose submitter has its answer, in order.
     fn answered(&self) -> impl Iterator<Item = ExecutionId> + '_ {
-        let is_answered = |entry: &QueuedRequest| !entry.is_unanswered();
-        self.order.waiting().filter(move |id| self.entries.get(id).is_some_and(is_answered))
+        let is_answered = |entry: &QueuedRequest| !entry.awaits_submit_reply();
+        self.admission_queue
+            .waiting()
+            .filter(move |id| self.entries.get(id).is_some_and(is_answered))
     }
 
     /// Returns the remaining queue time of an entry.
-    fn time_left(&self, id: ExecutionId, extra: Duration) -> Option<Duration> {
-        let due = self.entries.get(&id)?.due;
-        let due = due.checked_add(extra).unwrap_or(due);
-        Some(due.saturating_duration_since(Instant::now()))
+    fn time_left(&self, id: ExecutionId, extra_time: Duration) -> Option<Duration> {
+        let deadline = self.entries.get(&id)?.deadline;
+        let deadline = deadline.checked_add(extra_time).unwrap_or(deadline);
+        Some(deadline.saturating_duration_since(Instant::now()))
     }
 }
 
@@ -86,13 +95,14 @@ mod tests {
     #[tokio::test]
     async fn a_timeout_is_extended_by_the_wait_for_the_quota_alone() {
         let minutes = |count: u64| Duration::from_secs(60 * count);
-        let since = Instant::now();
-        let (now, queue_timeout) = (since + minutes(20), minutes(30));
-        let extension = TimeoutExtension { since, now, queue_timeout, longest: minutes(15) };
-        let due_of_later_entry = since + minutes(10) + queue_timeout;
+        let exhausted_since = Instant::now();
+        let (now, queue_timeout) = (exhausted_since + minutes(20), minutes(30));
+        let extension =
+            TimeoutExtension { exhausted_since, now, queue_timeout, max_extension: minutes(15) };
+        let due_of_later_entry = exhausted_since + minutes(10) + queue_timeout;
         let extended = extension.apply(due_of_later_entry);
         assert_eq!(extended, due_of_later_entry + minutes(10));
-        let due_of_earlier_entry = since + minutes(25);
+        let due_of_earlier_entry = exhausted_since + minutes(25);
         let extended = extension.apply(due_of_earlier_entry);
         assert_eq!(extended, due_of_earlier_entry + minutes(15), "no more than the longest");
     }

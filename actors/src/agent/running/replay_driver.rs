@@ -34,18 +34,18 @@ impl Driver for ReplayDriver {
         None
     }
 
-    fn start(&self, work: Work, report: Reporter) -> Lease {
+    fn start(&self, work: Work, reporter: Reporter) -> Lease {
         let replay = AttemptReplay {
             source: self.source,
             ledger: Arc::clone(&self.ledger),
             message_count: 0,
         };
-        Box::new(ReplayLease(tokio::spawn(replay.run(work, report))))
+        Box::new(ReplayLease(tokio::spawn(replay.run(work, reporter))))
     }
 
     /// Starts again, because a replay only reads.
-    fn resume(&self, work: Work, report: Reporter) -> Lease {
-        self.start(work, report)
+    fn resume(&self, work: Work, reporter: Reporter) -> Lease {
+        self.start(work, reporter)
     }
 }
 
@@ -75,31 +75,32 @@ struct AttemptReplay {
 }
 
 impl AttemptReplay {
-    async fn run(mut self, work: Work, report: Reporter) {
-        report.report_start(None);
-        let result = self.replay(&work, &report).await.map_err(|error| {
+    async fn run(mut self, work: Work, reporter: Reporter) {
+        reporter.report_start(None);
+        let result = self.replay(&work, &reporter).await.map_err(|error| {
             tracing::error!(execution = %work.execution, %error, "failed to copy result of duplicate");
             Failure::new(
                 Code::LedgerUnavailable,
                 "failed to copy the result of the equal request",
             )
         });
-        report.report_exit(result, None);
+        reporter.report_exit(result, None);
     }
 
     /// Replays the events of the other execution's last attempt.
-    async fn replay(&mut self, work: &Work, report: &Reporter) -> Result<(), LedgerError> {
+    async fn replay(&mut self, work: &Work, reporter: &Reporter) -> Result<(), LedgerError> {
         let message =
             format!("the result is that of `{}`, which had the same request", self.source);
-        report.record_event(EventKind::Warning { message }).await?;
-        let last = self.ledger.execution(self.source).await?.map(|record| record.attempt_id);
-        let mut output_writer = report.open_output(TextChannel::Parts);
+        reporter.record_event(EventKind::Warning { message }).await?;
+        let last_attempt =
+            self.ledger.execution(self.source).await?.map(|record| record.attempt_id);
+        let mut output_writer = reporter.open_output(TextChannel::Parts);
         for event in self.ledger.events(self.source, 0).await? {
-            if belongs_to(&event.data, last)
+            if belongs_to(&event.data, last_attempt)
                 && let Some(converted) =
                     self.convert_event(event.data, work, &mut output_writer).await?
             {
-                report.record_event(converted).await?;
+                reporter.record_event(converted).await?;
             }
         }
         output_writer.close().await.map(|_| ())

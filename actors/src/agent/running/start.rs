@@ -26,17 +26,22 @@ pub(in crate::agent) struct ExecutionStart {
     /// Definition of the agent with which the execution runs.
     pub(in crate::agent) definition: AgentDefinition,
     /// First event of the execution.
-    pub(in crate::agent) first: ExecutionEvent,
+    pub(in crate::agent) first_event: ExecutionEvent,
 }
 
 impl ExecutionStart {
     /// Creates the start that ends an execution with an open question.
-    pub(in crate::agent) fn of_question(
+    pub(in crate::agent) fn for_open_question(
         record: &Record,
         definition: AgentDefinition,
-        first: ExecutionEvent,
+        first_event: ExecutionEvent,
     ) -> Self {
-        Self { id: record.id, entry: QueuedRequest::with_question(record), definition, first }
+        Self {
+            id: record.id,
+            entry: QueuedRequest::for_open_question(record),
+            definition,
+            first_event,
+        }
     }
 }
 
@@ -48,8 +53,9 @@ impl RunningExecutions {
         services: &Arc<Services>,
         tasks: &mut AgentTasks,
     ) {
-        let ExecutionStart { id, entry, definition, first } = start;
-        let QueuedRequest { request, progress, from, source, since, span, probe, .. } = entry;
+        let ExecutionStart { id, entry, definition, first_event } = start;
+        let QueuedRequest { request, progress, starting_point, source, since, span, probe, .. } =
+            entry;
         let AgentDefinition { spec, driver } = definition.clone();
         let driver = match source {
             None => driver,
@@ -65,8 +71,8 @@ impl RunningExecutions {
         let agent = tasks.agent().clone();
         let args = ExecutionArgs {
             id,
-            plan: ExecutionPlan { first, policy: execution_policy(&spec, &from) },
-            from,
+            plan: ExecutionPlan { first_event, policy: execution_policy(&spec, &starting_point) },
+            starting_point,
             since,
             request: Arc::clone(&request),
             spec,

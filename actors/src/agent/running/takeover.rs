@@ -10,7 +10,7 @@ use crate::agent::tasks::AgentTasks;
 use crate::agent::{AgentArgs, AgentDefinition, AgentMsg};
 use crate::decide::execution::ExecutionEvent;
 use crate::decide::recovery::restart::RestartDecision;
-use crate::execution::Resumption;
+use crate::execution::StartingPoint;
 use crate::execution::recover::{ContinuedWork, settle_interrupted, take_over};
 use crate::model::execution::progress::Progress;
 use crate::model::id::ExecutionId;
@@ -61,19 +61,20 @@ impl RunningExecutions {
         args: &AgentArgs,
         tasks: &mut AgentTasks,
     ) {
-        let ContinuedWork { record, request, work, known, is_unredacted } = continued;
+        let ContinuedWork { record, request, claimed_work, recorded_events, is_unredacted } =
+            continued;
         let (id, definition) = (record.id, self.definition(record.id, args));
         let progress = match self.detach(id) {
             Some(RunningExecution { progress, .. }) => progress,
             None => watch::Sender::new(Progress { state: record.state, ..Progress::accepted() }),
         };
-        let run_time = work.run_time.unwrap_or_else(|| args.age(record.changed_at));
-        let from = Resumption::held(&record, known, is_unredacted);
-        let due = args.queue_due(Duration::ZERO);
-        let entry = QueuedRequest::new(request, from, record.accepted_at, due);
+        let run_time = claimed_work.run_time.unwrap_or_else(|| args.age(record.changed_at));
+        let starting_point = StartingPoint::of_held_work(&record, recorded_events, is_unredacted);
+        let deadline = args.queue_deadline(Duration::ZERO);
+        let entry = QueuedRequest::new(request, starting_point, record.accepted_at, deadline);
         let entry = QueuedRequest { progress, ..entry };
-        let first = ExecutionEvent::Resumed { at: record.attempt_id, run_time };
-        self.start(ExecutionStart { id, entry, definition, first }, &args.services, tasks);
+        let first_event = ExecutionEvent::Resumed { attempt_id: record.attempt_id, run_time };
+        self.start(ExecutionStart { id, entry, definition, first_event }, &args.services, tasks);
     }
 
     /// Returns the definition at the start of an execution; the present one for an execution that has not started.

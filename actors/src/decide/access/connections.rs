@@ -53,31 +53,32 @@ impl<K: Ord + Copy> ConnectionGroups<K> {
     }
 
     /// Iterates over the connections of a holder, the oldest first.
-    fn all(&self, key: K) -> impl DoubleEndedIterator<Item = ConnectionId> {
+    fn connections_of(&self, key: K) -> impl DoubleEndedIterator<Item = ConnectionId> {
         self.members.get(&key).into_iter().flatten().copied()
     }
 
     fn insert(&mut self, key: K, id: ConnectionId) {
-        self.change(key, |members| members.insert(id));
+        self.update_group(key, |members| members.insert(id));
         self.total += 1;
     }
 
     fn remove(&mut self, key: K, id: ConnectionId) {
-        self.change(key, |members| members.remove(&id));
+        self.update_group(key, |members| members.remove(&id));
         self.total -= 1;
     }
 
-    fn change(&mut self, key: K, change: impl FnOnce(&mut BTreeSet<ConnectionId>) -> bool) {
+    fn update_group(&mut self, key: K, update: impl FnOnce(&mut BTreeSet<ConnectionId>) -> bool) {
         let members = self.members.entry(key).or_default();
-        let place = |members: &BTreeSet<_>| Some((members.len(), Reverse(*members.first()?), key));
-        let before = place(members);
-        change(members);
-        let after = place(members);
-        if after.is_none() {
+        let size_entry =
+            |members: &BTreeSet<_>| Some((members.len(), Reverse(*members.first()?), key));
+        let old_entry = size_entry(members);
+        update(members);
+        let new_entry = size_entry(members);
+        if new_entry.is_none() {
             self.members.remove(&key);
         }
-        before.iter().for_each(|before| _ = self.sizes.remove(before));
-        self.sizes.extend(after);
+        old_entry.iter().for_each(|old_entry| _ = self.sizes.remove(old_entry));
+        self.sizes.extend(new_entry);
     }
 }
 
@@ -92,7 +93,7 @@ enum ConnectionHolder {
 #[derive(Debug, Clone)]
 pub struct ConnectionTable {
     limit: usize,
-    last: u64,
+    last_number: u64,
     holders: BTreeMap<ConnectionId, ConnectionHolder>,
     networks: ConnectionGroups<ClientOrigin>,
     principals: ConnectionGroups<PrincipalId>,
@@ -106,7 +107,7 @@ impl ConnectionTable {
     pub const fn new(limit: usize) -> Self {
         Self {
             limit,
-            last: 0,
+            last_number: 0,
             holders: BTreeMap::new(),
             networks: ConnectionGroups::new(),
             principals: ConnectionGroups::new(),
@@ -135,43 +136,47 @@ impl ConnectionTable {
         if limit < 64 { 8 } else { limit / 8 }
     }
 
-    /// Decides about a new connection from this network. A connection for which `waits` returns true is not
-    /// displaced: its request has arrived and waits to be read, so its caller is not known yet.
+    /// Decides about a new connection from this network. A connection for which `has_unread_request` returns true is
+    /// not displaced: its request has arrived and waits to be read, so its caller is not known yet.
     pub fn admit(
         &mut self,
-        from: ClientOrigin,
-        waits: impl Fn(ConnectionId) -> bool,
+        origin: ClientOrigin,
+        has_unread_request: impl Fn(ConnectionId) -> bool,
     ) -> ConnectionAdmission {
         if self.holders.len() + self.closing.len() >= self.limit + Self::slack(self.limit) {
             return ConnectionAdmission::Refused;
         }
         let is_full = self.holders.len() >= self.limit;
-        let network = Some(from).filter(|from| self.networks.size(*from) >= self.share());
-        let network = network.or_else(|| self.networks.largest().filter(|_| is_full));
-        let surplus = if is_full { self.principal_over_share() } else { None };
-        if is_full && network.is_none() && surplus.is_none() {
+        let crowded_network =
+            Some(origin).filter(|origin| self.networks.size(*origin) >= self.share());
+        let crowded_network =
+            crowded_network.or_else(|| self.networks.largest().filter(|_| is_full));
+        let surplus_principal = if is_full { self.principal_over_share() } else { None };
+        if is_full && crowded_network.is_none() && surplus_principal.is_none() {
             return ConnectionAdmission::Refused;
         }
-        let displaced = match (surplus, network) {
+        let displaced = match (surplus_principal, crowded_network) {
             (Some(principal), _) if self.networks.total < self.reserve() => {
                 // The newest one: otherwise callers would displace each other's
                 // oldest connections without end.
-                self.principals.all(principal).next_back()
+                self.principals.connections_of(principal).next_back()
             }
             // The oldest one: a caller with a credential presents it soon after it has connected.
-            (_, Some(network)) => {
-                self.networks.all(network).take(MAX_EVICTION_CANDIDATES).find(|id| !waits(*id))
-            }
+            (_, Some(crowded_network)) => self
+                .networks
+                .connections_of(crowded_network)
+                .take(MAX_EVICTION_CANDIDATES)
+                .find(|id| !has_unread_request(*id)),
             _ => None,
         };
-        self.last += 1;
-        let id = ConnectionId(self.last);
+        self.last_number += 1;
+        let id = ConnectionId(self.last_number);
         if let Some(displaced) = displaced {
             self.forget(displaced);
             self.closing.insert(displaced);
         }
-        self.holders.insert(id, ConnectionHolder::Network(from));
-        self.networks.insert(from, id);
+        self.holders.insert(id, ConnectionHolder::Network(origin));
+        self.networks.insert(origin, id);
         displaced.map_or(ConnectionAdmission::Admitted(id), |displaced| {
             ConnectionAdmission::Displaces(id, displaced)
         })
@@ -195,7 +200,7 @@ impl ConnectionTable {
     }
 
     /// Removes a closed connection.
-    pub fn closed(&mut self, id: ConnectionId) {
+    pub fn remove(&mut self, id: ConnectionId) {
         self.forget(id);
         self.closing.remove(&id);
     }

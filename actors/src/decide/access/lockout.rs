@@ -80,16 +80,22 @@ pub struct Lockout {
     histories: BTreeMap<ClientOrigin, FailureHistory>,
     /// The known addresses in the order of their last failures.
     order: BTreeMap<u64, ClientOrigin>,
-    last: u64,
+    last_order: u64,
     /// Failures and blocked credentials in the table.
-    weight: usize,
+    entry_count: usize,
 }
 
 impl Lockout {
     /// Creates an empty table.
     #[must_use]
     pub const fn new(spec: LockoutSpec) -> Self {
-        Self { spec, histories: BTreeMap::new(), order: BTreeMap::new(), last: 0, weight: 0 }
+        Self {
+            spec,
+            histories: BTreeMap::new(),
+            order: BTreeMap::new(),
+            last_order: 0,
+            entry_count: 0,
+        }
     }
 
     /// Returns the time for which this wrong credential is still blocked at this address, if it is.
@@ -100,11 +106,12 @@ impl Lockout {
         digest: CredentialDigest,
         now: Duration,
     ) -> Option<Duration> {
-        let past = self.histories.get(&origin)?;
-        let own = past.blocked.iter().filter(|(credential, _)| *credential == digest);
-        let ends = own.map(|(_, blocked_until)| *blocked_until).chain(past.blocked_until);
-        let left = ends.max()?.checked_sub(now)?;
-        (!left.is_zero()).then_some(left)
+        let history = self.histories.get(&origin)?;
+        let own_blocks = history.blocked.iter().filter(|(credential, _)| *credential == digest);
+        let block_ends =
+            own_blocks.map(|(_, blocked_until)| *blocked_until).chain(history.blocked_until);
+        let remaining = block_ends.max()?.checked_sub(now)?;
+        (!remaining.is_zero()).then_some(remaining)
     }
 
     /// Counts a wrong credential. A blocked credential is not counted, so a block is never extended.
@@ -118,12 +125,12 @@ impl Lockout {
             return LockoutDecision::Counted;
         }
         let spec = self.spec;
-        let past = self.touch(origin);
-        let before = past.weight();
-        let decision = past.record_failure(digest, now, spec);
-        let after = past.weight();
-        self.weight = self.weight - before + after;
-        while self.weight > MAX_STORED_FAILURES && self.histories.len() > 1 {
+        let history = self.touch(origin);
+        let before = history.entry_count();
+        let decision = history.record_failure(digest, now, spec);
+        let after = history.entry_count();
+        self.entry_count = self.entry_count - before + after;
+        while self.entry_count > MAX_STORED_FAILURES && self.histories.len() > 1 {
             self.forget_oldest();
         }
         decision
@@ -137,21 +144,21 @@ impl Lockout {
 
     /// Returns the history of an address, which becomes the latest one that failed.
     fn touch(&mut self, origin: ClientOrigin) -> &mut FailureHistory {
-        self.last += 1;
+        self.last_order += 1;
         if !self.histories.contains_key(&origin) && self.histories.len() >= MAX_REMEMBERED_ADDRESSES
         {
             self.forget_oldest();
         }
-        let past = self.histories.entry(origin).or_default();
-        self.order.remove(&past.last_failure_order);
-        past.last_failure_order = self.last;
-        self.order.insert(self.last, origin);
-        past
+        let history = self.histories.entry(origin).or_default();
+        self.order.remove(&history.last_failure_order);
+        history.last_failure_order = self.last_order;
+        self.order.insert(self.last_order, origin);
+        history
     }
 
     fn forget_oldest(&mut self) {
         let oldest = self.order.pop_first().and_then(|(_, origin)| self.histories.remove(&origin));
-        self.weight -= oldest.map_or(0, |past| past.weight());
+        self.entry_count -= oldest.map_or(0, |history| history.entry_count());
     }
 }
 
@@ -163,15 +170,16 @@ impl FailureHistory {
         now: Duration,
         spec: LockoutSpec,
     ) -> LockoutDecision {
-        let LockoutSpec { failures: max_failures, window, block } = spec;
+        let LockoutSpec { max_failures, window, block } = spec;
         let (max_failures, blocked_until) =
             (usize::try_from(max_failures).unwrap_or(usize::MAX), now.saturating_add(block));
         self.blocked_until = None; // Its end has passed, or the credential would be blocked.
         self.failures.retain(|(_, at)| now.saturating_sub(*at) < window);
         self.blocked.retain(|(_, blocked_until)| now < *blocked_until);
         self.failures.push_back((digest, now));
-        let repeated = self.failures.iter().filter(|(credential, _)| *credential == digest).count();
-        if self.credentials() >= max_failures
+        let credential_failures =
+            self.failures.iter().filter(|(credential, _)| *credential == digest).count();
+        if self.credential_count() >= max_failures
             || self.failures.len() >= max_failures.saturating_mul(ADDRESS_BLOCK_FACTOR)
         {
             // This block lasts longer than the blocks of single credentials; the count restarts after it.
@@ -181,7 +189,7 @@ impl FailureHistory {
                 ..Self::default()
             };
             LockoutDecision::AddressBlocked
-        } else if repeated >= max_failures {
+        } else if credential_failures >= max_failures {
             self.failures.retain(|(credential, _)| *credential != digest);
             self.blocked.push((digest, blocked_until));
             LockoutDecision::CredentialBlocked
@@ -191,12 +199,13 @@ impl FailureHistory {
     }
 
     /// Returns the number of different credentials that failed within the window or are blocked.
-    fn credentials(&self) -> usize {
-        let all = self.failures.iter().chain(&self.blocked).map(|(credential, _)| credential);
-        all.collect::<BTreeSet<_>>().len()
+    fn credential_count(&self) -> usize {
+        let credentials =
+            self.failures.iter().chain(&self.blocked).map(|(credential, _)| credential);
+        credentials.collect::<BTreeSet<_>>().len()
     }
 
-    fn weight(&self) -> usize {
+    fn entry_count(&self) -> usize {
         self.failures.len() + self.blocked.len()
     }
 }

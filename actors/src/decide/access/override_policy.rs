@@ -23,7 +23,7 @@ pub fn check(
     redactor: &Redactor,
 ) -> Result<(), Failure> {
     if let Some(folder) = &overrides.working_dir
-        && !is_below(override_policy, Path::new(folder))
+        && !is_in_allowed_folder(override_policy, Path::new(folder))
     {
         return Err(refusal("the working directory is not below a folder that the agent allows"));
     }
@@ -61,7 +61,7 @@ pub fn check_params<'p>(
 }
 
 /// Returns true if a path is absolute, has no `.` or `..` components, and lies in an allowed folder.
-fn is_below(override_policy: &OverridePolicy, folder: &Path) -> bool {
+fn is_in_allowed_folder(override_policy: &OverridePolicy, folder: &Path) -> bool {
     let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
     folder.is_absolute()
         && folder.components().all(is_plain)
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_working_directory_must_be_below_an_allowed_one() {
-        for (path, may_be) in [
+        for (path, expected) in [
             ("/srv/repos", true),
             ("/srv/repos/a/b", true),
             ("/data/repos/x", true),
@@ -111,13 +111,13 @@ mod tests {
             ("", false),
             ("~/x", false),
         ] {
-            assert_eq!(is_allowed(&test_policy(), &folder_override(path)), may_be, "{path}");
+            assert_eq!(is_allowed(&test_policy(), &folder_override(path)), expected, "{path}");
         }
     }
 
     #[test]
     fn only_allowed_variables_without_secrets_can_be_set() {
-        for (name, value, may_be) in [
+        for (name, value, expected) in [
             ("BRANCH", "main", true),
             ("BRANCH", "", true),
             ("branch", "main", false),
@@ -127,7 +127,7 @@ mod tests {
         ] {
             assert_eq!(
                 is_allowed(&test_policy(), &variable_override(name, value)),
-                may_be,
+                expected,
                 "{name}={value}"
             );
         }
@@ -135,26 +135,26 @@ mod tests {
 
     #[test]
     fn no_overrides_are_allowed_by_default() {
-        let none = OverridePolicy::default();
-        assert!(is_allowed(&none, &Overrides::default()));
+        let empty_policy = OverridePolicy::default();
+        assert!(is_allowed(&empty_policy, &Overrides::default()));
         assert!(
-            !is_allowed(&none, &folder_override("/srv/repos"))
-                && !is_allowed(&none, &variable_override("BRANCH", "main"))
+            !is_allowed(&empty_policy, &folder_override("/srv/repos"))
+                && !is_allowed(&empty_policy, &variable_override("BRANCH", "main"))
         );
     }
 
     #[test]
     fn only_allowed_parameters_can_be_set() {
-        let check = |names: &[&str]| {
+        let refusal_of = |names: &[&str]| {
             let names: Vec<_> = names.iter().map(ToString::to_string).collect();
             check_params(&test_policy(), &names).err().map(|failure| failure.message)
         };
-        let no =
+        let refusal_message =
             |name: &str| Some(format!("the agent has no parameter {name} that callers may set"));
-        assert_eq!(check(&[]), None);
-        assert_eq!(check(&["style"]), None);
-        assert_eq!(check(&["style", "model"]), no("`model`"));
-        assert_eq!(check(&["sk-ant-0123456789"]), no("of this name"));
-        assert_eq!(check(&[&"x".repeat(65)]), no("of this name"));
+        assert_eq!(refusal_of(&[]), None);
+        assert_eq!(refusal_of(&["style"]), None);
+        assert_eq!(refusal_of(&["style", "model"]), refusal_message("`model`"));
+        assert_eq!(refusal_of(&["sk-ant-0123456789"]), refusal_message("of this name"));
+        assert_eq!(refusal_of(&[&"x".repeat(65)]), refusal_message("of this name"));
     }
 }

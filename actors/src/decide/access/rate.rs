@@ -10,15 +10,15 @@ const MAX_REPORTED_WAIT_SECONDS: f64 = 3600.0;
 /// Token bucket: the number of calls that are available at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TokenBucket {
-    calls: f64,
-    at: Duration,
+    available_calls: f64,
+    updated_at: Duration,
 }
 
 impl TokenBucket {
     /// Creates a full bucket.
     #[must_use]
     pub fn full(limit: RateLimit, now: Duration) -> Self {
-        Self { calls: f64::from(limit.burst), at: now }
+        Self { available_calls: f64::from(limit.burst), updated_at: now }
     }
 }
 
@@ -29,15 +29,16 @@ pub fn step(
     now: Duration,
     limit: RateLimit,
 ) -> (TokenBucket, Result<(), Duration>) {
-    let passed = now.saturating_sub(bucket.at).as_secs_f64();
-    let calls = (bucket.calls + passed * limit.per_second).min(f64::from(limit.burst));
-    let at = now.max(bucket.at);
-    if calls >= 1.0 {
-        return (TokenBucket { calls: calls - 1.0, at }, Ok(()));
+    let elapsed = now.saturating_sub(bucket.updated_at).as_secs_f64();
+    let available_calls =
+        (bucket.available_calls + elapsed * limit.per_second).min(f64::from(limit.burst));
+    let updated_at = now.max(bucket.updated_at);
+    if available_calls >= 1.0 {
+        return (TokenBucket { available_calls: available_calls - 1.0, updated_at }, Ok(()));
     }
-    let wait = ((1.0 - calls) / limit.per_second).clamp(0.0, MAX_REPORTED_WAIT_SECONDS);
+    let wait = ((1.0 - available_calls) / limit.per_second).clamp(0.0, MAX_REPORTED_WAIT_SECONDS);
     let wait = Duration::try_from_secs_f64(wait).unwrap_or_default();
-    (TokenBucket { calls, at }, Err(wait))
+    (TokenBucket { available_calls, updated_at }, Err(wait))
 }
 
 #[cfg(test)]

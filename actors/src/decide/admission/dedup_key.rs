@@ -38,16 +38,16 @@ impl Keyring {
     /// Returns the keys of a request: by its message id, and by its idempotency key.
     #[must_use]
     pub fn keys(&self, request: &Request) -> DedupKeys {
-        let named = request.idempotency.as_deref();
+        let idempotency_key = request.idempotency_key.as_deref();
         DedupKeys {
-            message: self.message(request),
-            named: named.map(|name| self.named_key(request, "idempotency", name)),
+            message: self.message_key(request),
+            idempotency: idempotency_key.map(|name| self.named_key(request, "idempotency", name)),
         }
     }
 
     /// Returns the key of a request by its message id alone.
     #[must_use]
-    pub fn message(&self, request: &Request) -> [u8; 32] {
+    pub fn message_key(&self, request: &Request) -> [u8; 32] {
         self.named_key(request, "message", &request.message.0)
     }
 
@@ -64,12 +64,12 @@ impl Keyring {
     /// Returns the digest of the content: the same key with another digest is a conflict. The digest excludes the
     /// context, because a caller that names no context receives a new one each time.
     #[must_use]
-    pub fn body(&self, request: &Request) -> [u8; 32] {
+    pub fn body_digest(&self, request: &Request) -> [u8; 32] {
         let mut builder = self.digest_builder();
         builder.add("body");
         for part in &request.input.parts {
-            builder.add(kind(part));
-            builder.add(&text(part));
+            builder.add(content_kind(part));
+            builder.add(&content_text(part));
             builder.add_all(part.filename.iter().flat_map(|name| ["filename", name]));
             builder.add_all(part.media_type.iter().flat_map(|name| ["media type", name]));
         }
@@ -81,14 +81,14 @@ impl Keyring {
         }
         builder.add("params");
         builder.add_all(request.input.params.iter().flat_map(|(name, value)| [&**name, &**value]));
-        builder.end()
+        builder.finish()
     }
 
     /// Returns the key of the content of a request, regardless of the message id. The key includes the context of a
     /// named conversation, because the same text may have another meaning there.
     #[must_use]
-    pub fn content(&self, request: &Request) -> [u8; 32] {
-        let (owner, body) = (request.origin.owner.to_string(), self.body(request));
+    pub fn content_key(&self, request: &Request) -> [u8; 32] {
+        let (owner, body) = (request.origin.owner.to_string(), self.body_digest(request));
         let body: String = body.iter().map(|byte| format!("{byte:02x}")).collect();
         let context = if request.starts_context { "" } else { &request.context.0 };
         self.digest(["content", &owner, request.agent.as_str(), context, &body])
@@ -96,7 +96,7 @@ impl Keyring {
 
     /// Returns the digest of a question: the tool and its arguments, or the message. An approval binds to it.
     #[must_use]
-    pub fn tool_call(&self, question: &Question) -> String {
+    pub fn question_digest(&self, question: &Question) -> String {
         let subject = question.subject.as_ref();
         let tool = subject.map_or("", |call| &*call.tool);
         // Objects of serde_json are sorted by their keys, so equal arguments have one text.
@@ -108,7 +108,7 @@ impl Keyring {
 
     /// Returns a short display name of the secrets with this digest.
     #[must_use]
-    pub fn credential(&self, digest: &[u8; 32]) -> String {
+    pub fn credential_name(&self, digest: &[u8; 32]) -> String {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let [a, b, c, d, ..] = self.digest(["credential", &hex(digest)]);
         hex(&[a, b, c, d])
@@ -117,7 +117,7 @@ impl Keyring {
     fn digest<'p>(&self, parts: impl IntoIterator<Item = &'p str>) -> [u8; 32] {
         let mut builder = self.digest_builder();
         builder.add_all(parts);
-        builder.end()
+        builder.finish()
     }
 
     fn digest_builder(&self) -> DigestBuilder {
@@ -139,12 +139,12 @@ impl DigestBuilder {
         parts.into_iter().for_each(|part| self.add(part));
     }
 
-    fn end(self) -> [u8; 32] {
+    fn finish(self) -> [u8; 32] {
         self.0.finalize().into_bytes().into()
     }
 }
 
-const fn kind(part: &Part) -> &'static str {
+const fn content_kind(part: &Part) -> &'static str {
     match part.content {
         Content::Text(_) => "text",
         Content::Data(_) => "data",
@@ -153,7 +153,7 @@ const fn kind(part: &Part) -> &'static str {
     }
 }
 
-fn text(part: &Part) -> Cow<'_, str> {
+fn content_text(part: &Part) -> Cow<'_, str> {
     match &part.content {
         Content::Text(text) | Content::Bytes(text) | Content::Url(text) => text.into(),
         Content::Data(data) => data.to_string().into(),
@@ -168,10 +168,10 @@ mod tests {
 
     #[test]
     fn part_boundaries_change_the_digest() {
-        let ring = Keyring::new([7; 32]);
-        assert_ne!(ring.digest(["ab", "c"]), ring.digest(["a", "bc"]));
-        assert_ne!(ring.digest(["ab"]), ring.digest(["ab", ""]));
-        assert_eq!(ring.digest(["ab", "c"]), ring.digest(["ab", "c"]));
+        let keyring = Keyring::new([7; 32]);
+        assert_ne!(keyring.digest(["ab", "c"]), keyring.digest(["a", "bc"]));
+        assert_ne!(keyring.digest(["ab"]), keyring.digest(["ab", ""]));
+        assert_eq!(keyring.digest(["ab", "c"]), keyring.digest(["ab", "c"]));
     }
 
     /// Stored keys must have the same value after a restart.
@@ -184,35 +184,35 @@ mod tests {
 
     #[test]
     fn the_digest_covers_everything_the_agent_sees() {
-        let ring = Keyring::new([7; 32]);
+        let keyring = Keyring::new([7; 32]);
         let digest_with = |change: &dyn Fn(&mut Request)| {
             let mut request = request();
             change(&mut request);
-            ring.body(&request)
+            keyring.body_digest(&request)
         };
-        let pair = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
-        let named = |name: &str| {
+        let single_entry = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
+        let part_with_filename = |name: &str| {
             let mut part = Part::text("x");
             part.filename = Some(name.to_owned());
             vec![part]
         };
-        let typed = || {
+        let part_with_media_type = || {
             let mut part = Part::text("x");
             part.media_type = Some("a.md".to_owned());
             vec![part]
         };
         let digests = [
             digest_with(&|_| {}),
-            digest_with(&|request| request.input.parts = named("a.csv")),
-            digest_with(&|request| request.input.parts = named("a.md")),
-            digest_with(&|request| request.input.parts = typed()),
-            digest_with(&|request| request.input.params = pair("overrides", "/a")),
+            digest_with(&|request| request.input.parts = part_with_filename("a.csv")),
+            digest_with(&|request| request.input.parts = part_with_filename("a.md")),
+            digest_with(&|request| request.input.parts = part_with_media_type()),
+            digest_with(&|request| request.input.params = single_entry("overrides", "/a")),
             digest_with(&|request| request.input.overrides.working_dir = Some("/a".to_owned())),
-            digest_with(&|request| request.input.overrides.env = pair("params", "/a")),
-            digest_with(&|request| request.input.params = pair("params", "/a")),
+            digest_with(&|request| request.input.overrides.env = single_entry("params", "/a")),
+            digest_with(&|request| request.input.params = single_entry("params", "/a")),
         ];
-        let different: std::collections::BTreeSet<_> = digests.iter().collect();
-        assert_eq!(different.len(), digests.len());
+        let distinct_digests: std::collections::BTreeSet<_> = digests.iter().collect();
+        assert_eq!(distinct_digests.len(), digests.len());
     }
 
     fn request() -> Request {
@@ -222,8 +222,8 @@ mod tests {
             message: MessageId("m".to_owned()),
             context: ContextId("c".to_owned()),
             starts_context: true,
-            idempotency: None,
-            continues: None,
+            idempotency_key: None,
+            continued_execution: None,
             inherited_overrides: Overrides::default(),
             input: Input::from_text("x"),
         }

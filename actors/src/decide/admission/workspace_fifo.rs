@@ -54,17 +54,17 @@ mod tests {
         waiters.join(id(3), Workspace::new("/srv/a/b"));
         waiters.join(id(1), Workspace::new("/srv/a"));
         waiters.join(id(2), Workspace::new("/srv/c"));
-        let place = |waiters: &WorkspaceWaiters, number, path| {
+        let position = |waiters: &WorkspaceWaiters, number, path| {
             waiters.position(id(number), &Workspace::new(path))
         };
-        let places = |waiters: &WorkspaceWaiters| {
+        let positions = |waiters: &WorkspaceWaiters| {
             [(1, "/srv/a"), (2, "/srv/c"), (3, "/srv/a/b"), (4, "/srv"), (5, "/tmp")]
-                .map(|(number, path)| place(waiters, number, path))
+                .map(|(number, path)| position(waiters, number, path))
         };
-        assert_eq!(places(&waiters), [1, 1, 2, 4, 1]);
+        assert_eq!(positions(&waiters), [1, 1, 2, 4, 1]);
         waiters.join(id(2), Workspace::new("/srv/a"));
-        assert_eq!(places(&waiters), [1, 1, 3, 4, 1]);
+        assert_eq!(positions(&waiters), [1, 1, 3, 4, 1]);
         assert!(waiters.leave(id(1)) && !waiters.leave(id(1)));
-        assert_eq!(places(&waiters), [1, 1, 2, 3, 1]);
+        assert_eq!(positions(&waiters), [1, 1, 2, 3, 1]);
     }
 }

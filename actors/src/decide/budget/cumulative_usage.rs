@@ -28,36 +28,38 @@ impl CumulativeUsage {
 
     /// Returns the increments, and true if they are still the totals of the session, because no earlier report is
     /// known. A counter that decreased was reset by the program.
-    pub fn advance(&mut self, numbers: CounterValues) -> (CounterValues, bool) {
-        let is_first = numbers.keys().all(|name| !self.reported.contains_key(name));
-        let new = numbers.iter().map(|(name, number)| {
-            let before = self.reported.get(name);
+    pub fn advance(&mut self, counters: CounterValues) -> (CounterValues, bool) {
+        let is_first = counters.keys().all(|name| !self.reported.contains_key(name));
+        let increments = counters.iter().map(|(name, number)| {
+            let previous = self.reported.get(name);
             (
                 name.clone(),
-                before.and_then(|before| difference(number, before)).unwrap_or(number.clone()),
+                previous
+                    .and_then(|previous| difference(number, previous))
+                    .unwrap_or(number.clone()),
             )
         });
-        let new = new.collect();
-        self.reported.extend(numbers);
-        (new, is_first)
+        let increments = increments.collect();
+        self.reported.extend(counters);
+        (increments, is_first)
     }
 }
 
 /// Returns the sum of two numbers.
 #[must_use]
-pub fn sum(one: &Number, other: &Number) -> Option<Number> {
-    if let (Some(one), Some(other)) = (one.as_u64(), other.as_u64()) {
-        return Some(Number::from(one.saturating_add(other)));
+pub fn sum(left: &Number, right: &Number) -> Option<Number> {
+    if let (Some(left), Some(right)) = (left.as_u64(), right.as_u64()) {
+        return Some(Number::from(left.saturating_add(right)));
     }
-    Number::from_f64(one.as_f64()? + other.as_f64()?)
+    Number::from_f64(left.as_f64()? + right.as_f64()?)
 }
 
-fn difference(number: &Number, before: &Number) -> Option<Number> {
-    if let (Some(number), Some(before)) = (number.as_u64(), before.as_u64()) {
-        return number.checked_sub(before).map(Number::from);
+fn difference(number: &Number, previous: &Number) -> Option<Number> {
+    if let (Some(number), Some(previous)) = (number.as_u64(), previous.as_u64()) {
+        return number.checked_sub(previous).map(Number::from);
     }
-    let left = number.as_f64()? - before.as_f64()?;
-    (left >= 0.0).then_some(left).and_then(Number::from_f64)
+    let increment = number.as_f64()? - previous.as_f64()?;
+    (increment >= 0.0).then_some(increment).and_then(Number::from_f64)
 }
 
 #[cfg(test)]
@@ -66,22 +68,28 @@ mod tests {
 
     use super::{CounterValues, CumulativeUsage, sum};
 
-    fn numbers(value: serde_json::Value) -> CounterValues {
+    fn counter_values(value: serde_json::Value) -> CounterValues {
         serde_json::from_value(value).unwrap()
     }
 
     #[test]
     fn usage_that_was_counted_is_not_counted_again() {
         let mut counters = CumulativeUsage::default();
-        let mut advance = |value| counters.advance(numbers(value));
-        assert_eq!(advance(json!({"a": 5, "c": 0.5})), (numbers(json!({"a": 5, "c": 0.5})), true));
+        let mut advance = |value| counters.advance(counter_values(value));
+        assert_eq!(
+            advance(json!({"a": 5, "c": 0.5})),
+            (counter_values(json!({"a": 5, "c": 0.5})), true)
+        );
         assert_eq!(
             advance(json!({"a": 7, "c": 0.75})),
-            (numbers(json!({"a": 2, "c": 0.25})), false)
+            (counter_values(json!({"a": 2, "c": 0.25})), false)
         );
-        assert_eq!(advance(json!({"a": 3})), (numbers(json!({"a": 3})), false));
-        let mut known = CumulativeUsage::of(numbers(json!({"a": 4})));
-        assert_eq!(known.advance(numbers(json!({"a": 6}))), (numbers(json!({"a": 2})), false));
+        assert_eq!(advance(json!({"a": 3})), (counter_values(json!({"a": 3})), false));
+        let mut continued = CumulativeUsage::of(counter_values(json!({"a": 4})));
+        assert_eq!(
+            continued.advance(counter_values(json!({"a": 6}))),
+            (counter_values(json!({"a": 2})), false)
+        );
     }
 
     #[test]

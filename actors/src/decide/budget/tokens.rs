@@ -14,7 +14,8 @@ pub fn find(rules: &UsageRules, texts: [&str; 2]) -> BTreeMap<String, Number> {
     let Some(regex) = &rules.regex else { return BTreeMap::new() };
     for captures in texts.iter().flat_map(|text| regex.captures_iter(text)) {
         for name in regex.capture_names().flatten() {
-            if let Some(count) = captures.name(name).and_then(|found| number(found.as_str())) {
+            if let Some(count) = captures.name(name).and_then(|found| parse_number(found.as_str()))
+            {
                 let sum = sums.entry(name.to_owned()).or_default();
                 *sum = sum.saturating_add(count);
             }
@@ -24,9 +25,9 @@ pub fn find(rules: &UsageRules, texts: [&str; 2]) -> BTreeMap<String, Number> {
 }
 
 /// Parses "1,234", "1.2k" and "3M", because programs format numbers for people.
-fn number(text: &str) -> Option<u64> {
+fn parse_number(text: &str) -> Option<u64> {
     let compact: String = text.chars().filter(|c| !matches!(c, ',' | '_' | ' ')).collect();
-    let (digits, thousands) = match compact.strip_suffix(['k', 'K']) {
+    let (digits, thousand_exponent) = match compact.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1),
         None => compact.strip_suffix('M').map_or((compact.as_str(), 0), |digits| (digits, 2)),
     };
@@ -34,8 +35,9 @@ fn number(text: &str) -> Option<u64> {
     if integer.is_empty() {
         return None;
     }
-    let places = thousands * 3;
-    let fraction: String = fraction.chars().chain(std::iter::repeat('0')).take(places).collect();
+    let decimal_places = thousand_exponent * 3;
+    let fraction: String =
+        fraction.chars().chain(std::iter::repeat('0')).take(decimal_places).collect();
     format!("{integer}{fraction}").parse().ok()
 }
 
@@ -47,20 +49,20 @@ mod tests {
 
     fn found_counts(regex: &str, texts: [&str; 2]) -> Vec<(String, u64)> {
         let rules = UsageRules { regex: Some(Regex::new(regex).unwrap()) };
-        let found = find(&rules, texts).into_iter();
-        found.map(|(name, number)| (name, number.as_u64().unwrap())).collect()
+        let counts = find(&rules, texts).into_iter();
+        counts.map(|(name, number)| (name, number.as_u64().unwrap())).collect()
     }
 
     #[test]
     fn token_counts_of_all_matches_are_added() {
         let regex = "(?<input_tokens>[0-9.,kM]+) in(?:, (?<output_tokens>[0-9.,kM]+) out)?";
-        let of = |input, output| {
+        let expected = |input, output| {
             vec![("input_tokens".to_owned(), input), ("output_tokens".to_owned(), output)]
         };
-        assert_eq!(found_counts(regex, ["1,234 in, 5 out", ""]), of(1234, 5));
+        assert_eq!(found_counts(regex, ["1,234 in, 5 out", ""]), expected(1234, 5));
         assert_eq!(
             found_counts(regex, ["2.3k in, 1M out\n1k in", "7 in, 0.5k out"]),
-            of(3307, 1_000_500)
+            expected(3307, 1_000_500)
         );
         assert_eq!(found_counts(regex, ["nothing", "k in"]), []);
         assert_eq!(found_counts(regex, ["99999999999999999999 in", ""]), []);

@@ -13,7 +13,7 @@ pub struct AttemptOutcome<'t> {
     /// Answer; `None` if the file or the location in the JSON document does not exist.
     pub answer: Option<&'t str>,
     /// True if the attempt returned more than the text of the answer: an artifact or a final message.
-    pub has_more: bool,
+    pub has_other_output: bool,
     /// Standard output, as far as the limit keeps it.
     pub stdout: &'t str,
     /// Standard error, as far as the limit keeps it.
@@ -32,7 +32,7 @@ pub struct ReportedResult {
     /// HTTP status code of the latest error response of the service behind the program.
     pub status: Option<u16>,
     /// True if the final event of the output is missing.
-    pub is_open: bool,
+    pub lacks_final_event: bool,
     /// Tools that were denied to the program, in text that may be shown.
-    pub denied: Vec<String>,
+    pub denied_tools: Vec<String>,
 }

@@ -11,7 +11,7 @@ use crate::decide::retry::quota::MAX_RATE_LIMIT_WAIT;
 use crate::model::agent::success_criteria::{FailureMatchers, FailureRules};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
-use crate::model::program::{OutputPattern, ProgramSpec};
+use crate::model::program::{OutputMethod, ProgramSpec};
 
 /// Program with the results of an attempt.
 type FailureCase<'c> = (&'c ProgramSpec, &'c AttemptOutcome<'c>);
@@ -41,7 +41,7 @@ fn by_status((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
 
 /// Returns the status code in the text of a program without structured events, if its failure rules use status codes.
 fn status_in_text(program: &ProgramSpec, attempt_outcome: &AttemptOutcome<'_>) -> Option<u16> {
-    let uses_status_codes = program.failures.has_status() && !has_native_events(program);
+    let uses_status_codes = program.failures.uses_status() && !has_native_events(program);
     if !uses_status_codes {
         return None;
     }
@@ -50,13 +50,14 @@ fn status_in_text(program: &ProgramSpec, attempt_outcome: &AttemptOutcome<'_>) -
 }
 
 fn failure_of_status(status: u16, (program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
-    let named = matching_code(&program.failures, |matchers| matchers.status.contains(&status));
-    let code = match (status, named) {
+    let matched_code =
+        matching_code(&program.failures, |matchers| matchers.status.contains(&status));
+    let code = match (status, matched_code) {
         (401 | 403, _) => Code::NotAuthenticated,
         (_, Some(Code::PermanentFailure)) => Code::PermanentFailure,
-        (429, named) => quota_or_rate_limit(named, (program, attempt_outcome)),
+        (429, matched_code) => quota_or_rate_limit(matched_code, (program, attempt_outcome)),
         (503 | 529, None | Some(Code::TransientFailure)) => Code::AgentOverloaded,
-        (_, named) => named.or_else(|| default_code(status))?,
+        (_, matched_code) => matched_code.or_else(|| default_code(status))?,
     };
     Some(classified_failure(
         code,
@@ -78,12 +79,15 @@ const fn default_code(status: u16) -> Option<Code> {
 /// Distinguishes a rate limit from an exhausted quota: both have status code 429. A short time decides for a rate
 /// limit, because providers also write `quota` about limits per minute; without a time the failure rules and the
 /// program's text decide.
-fn quota_or_rate_limit(named: Option<Code>, (program, attempt_outcome): FailureCase<'_>) -> Code {
+fn quota_or_rate_limit(
+    matched_code: Option<Code>,
+    (program, attempt_outcome): FailureCase<'_>,
+) -> Code {
     let retry_after = reset_time(program, attempt_outcome).map(|until| until - attempt_outcome.now);
     let is_quota = match retry_after.and_then(|retry_after| retry_after.to_std().ok()) {
         Some(retry_after) => retry_after > MAX_RATE_LIMIT_WAIT,
         None => {
-            named == Some(Code::QuotaExceeded)
+            matched_code == Some(Code::QuotaExceeded)
                 || reports_exhausted_quota((program, attempt_outcome))
         }
     };
@@ -91,11 +95,15 @@ fn quota_or_rate_limit(named: Option<Code>, (program, attempt_outcome): FailureC
 }
 
 fn reports_exhausted_quota((program, attempt_outcome): FailureCase<'_>) -> bool {
-    let reported = attempt_outcome.reported_result.failure.as_ref();
+    let reported_failure = attempt_outcome.reported_result.failure.as_ref();
     let pattern = program.failures.quota.regex.as_ref();
     let stdout = if has_native_events(program) { "" } else { attempt_outcome.stdout };
-    let texts = [reported.map_or("", |reported| &reported.message), attempt_outcome.stderr, stdout];
-    reported.is_some_and(|reported| reported.code == Code::QuotaExceeded)
+    let texts = [
+        reported_failure.map_or("", |reported_failure| &reported_failure.message),
+        attempt_outcome.stderr,
+        stdout,
+    ];
+    reported_failure.is_some_and(|reported_failure| reported_failure.code == Code::QuotaExceeded)
         || texts.iter().any(|text| {
             pattern.is_some_and(|pattern| pattern.is_match(text))
                 || http_status_parser::reports_quota(text)
@@ -105,8 +113,8 @@ fn reports_exhausted_quota((program, attempt_outcome): FailureCase<'_>) -> bool 
 /// Classifies by the program's own event, if it is more specific than a plain failure. A missing answer is a finding of
 /// the service.
 fn by_event((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
-    let reported = attempt_outcome.reported_result.failure.as_ref()?;
-    let code = match reported.code {
+    let reported_failure = attempt_outcome.reported_result.failure.as_ref()?;
+    let code = match reported_failure.code {
         Code::Reported | Code::AnswerMissing => return None,
         // The category of a native event was guessed from its text.
         Code::QuotaExceeded if has_native_events(program) => {
@@ -114,7 +122,7 @@ fn by_event((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
         }
         code => code,
     };
-    Some(classified_failure(code, (program, attempt_outcome), &reported.message))
+    Some(classified_failure(code, (program, attempt_outcome), &reported_failure.message))
 }
 
 fn by_exit((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
@@ -122,14 +130,15 @@ fn by_exit((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
     if program.success.exit_codes.contains(&code) {
         return None;
     }
-    let named = matching_code(&program.failures, |matchers| matchers.exit_codes.contains(&code))?;
-    let meaning = match named {
+    let matched_code =
+        matching_code(&program.failures, |matchers| matchers.exit_codes.contains(&code))?;
+    let meaning = match matched_code {
         Code::TransientFailure => "it may work later",
         Code::QuotaExceeded => "its quota is used up",
         _ => "it will not work later either",
     };
     Some(classified_failure(
-        named,
+        matched_code,
         (program, attempt_outcome),
         &format!("exited with code {code}, which says that {meaning}"),
     ))
@@ -145,16 +154,16 @@ fn by_text((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
         let pattern = matchers.regex.as_ref();
         pattern.is_some_and(|pattern| texts.iter().any(|text| pattern.is_match(text)))
     };
-    let named = matching_code(&program.failures, matches)?;
-    let pattern = match named {
+    let matched_code = matching_code(&program.failures, matches)?;
+    let pattern_kind = match matched_code {
         Code::TransientFailure => "transient",
         Code::QuotaExceeded => "quota",
         _ => "permanent",
     };
     Some(classified_failure(
-        named,
+        matched_code,
         (program, attempt_outcome),
-        &format!("the output matched the {pattern} pattern"),
+        &format!("the output matched the {pattern_kind} pattern"),
     ))
 }
 
@@ -171,29 +180,29 @@ fn by_stderr((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
 /// Returns the first matching kind. Permanent failures come first, so that they are not retried in vain.
 fn matching_code(
     rules: &FailureRules,
-    has_sign: impl Fn(&FailureMatchers) -> bool,
+    is_match: impl Fn(&FailureMatchers) -> bool,
 ) -> Option<Code> {
     let FailureRules { transient, permanent, quota, .. } = rules;
-    let kinds = [
+    let matchers_with_codes = [
         (permanent, Code::PermanentFailure),
         (quota, Code::QuotaExceeded),
         (transient, Code::TransientFailure),
     ];
-    kinds.into_iter().find(|(matchers, _)| has_sign(matchers)).map(|(_, code)| code)
+    matchers_with_codes.into_iter().find(|(matchers, _)| is_match(matchers)).map(|(_, code)| code)
 }
 
 /// Creates the failure, with the program's own message if there is one.
 fn classified_failure(
     code: Code,
     (program, attempt_outcome): FailureCase<'_>,
-    sentence: &str,
+    default_message: &str,
 ) -> Failure {
     let reported =
         attempt_outcome.reported_result.failure.as_ref().map(|reported| reported.message.as_str());
-    let failure = Failure::new(code, reported.unwrap_or(sentence));
-    let is_timed =
+    let failure = Failure::new(code, reported.unwrap_or(default_message));
+    let has_reset_time =
         matches!(code, Code::QuotaExceeded | Code::AgentRateLimited | Code::AgentOverloaded);
-    let until = if is_timed { reset_time(program, attempt_outcome) } else { None };
+    let until = if has_reset_time { reset_time(program, attempt_outcome) } else { None };
     let Some(until) = until else { return failure };
     let message = format!("{} (until {})", failure.message, until.format("%Y-%m-%dT%H:%M:%SZ"));
     Failure { message, ..failure }.until(until)
@@ -205,16 +214,20 @@ fn reset_time(
     program: &ProgramSpec,
     attempt_outcome: &AttemptOutcome<'_>,
 ) -> Option<DateTime<Utc>> {
-    let reported = attempt_outcome.reported_result.failure.as_ref();
-    let in_text = |text: &str| quota_reset_parser::find(text, attempt_outcome.now);
-    reported
-        .and_then(|reported| reported.until.or_else(|| in_text(&reported.message)))
-        .or_else(|| in_text(attempt_outcome.stderr))
-        .or_else(|| if has_native_events(program) { None } else { in_text(attempt_outcome.stdout) })
+    let reported_failure = attempt_outcome.reported_result.failure.as_ref();
+    let find_in_text = |text: &str| quota_reset_parser::find(text, attempt_outcome.now);
+    reported_failure
+        .and_then(|reported_failure| {
+            reported_failure.until.or_else(|| find_in_text(&reported_failure.message))
+        })
+        .or_else(|| find_in_text(attempt_outcome.stderr))
+        .or_else(|| {
+            if has_native_events(program) { None } else { find_in_text(attempt_outcome.stdout) }
+        })
 }
 
 fn has_native_events(program: &ProgramSpec) -> bool {
-    matches!(program.output, OutputPattern::Native(_))
+    matches!(program.output, OutputMethod::Native(_))
 }
 
 #[cfg(test)]

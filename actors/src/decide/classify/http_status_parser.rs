@@ -32,11 +32,12 @@ const EXCEPTION_STATUSES: [(&str, u16); 9] = [
 /// Returns the last status code in the text; `None` if there is none.
 #[must_use]
 pub fn find(text: &str) -> Option<u16> {
-    let forms = Regex::new(STATUS_PATTERN).ok()?;
-    let last = forms.captures_iter(text).last()?;
-    let found = last.iter().skip(1).flatten().next()?.as_str();
-    let named = || EXCEPTION_STATUSES.iter().find(|(name, _)| name.eq_ignore_ascii_case(found));
-    found.parse().ok().or_else(|| named().map(|(_, status)| *status))
+    let pattern = Regex::new(STATUS_PATTERN).ok()?;
+    let last_match = pattern.captures_iter(text).last()?;
+    let captured_text = last_match.iter().skip(1).flatten().next()?.as_str();
+    let exception_status =
+        || EXCEPTION_STATUSES.iter().find(|(name, _)| name.eq_ignore_ascii_case(captured_text));
+    captured_text.parse().ok().or_else(|| exception_status().map(|(_, status)| *status))
 }
 
 /// Phrases that providers use for an exhausted quota, and never for a limit per minute.
@@ -59,7 +60,7 @@ const QUOTA_PHRASES: [&str; 12] = [
 #[must_use]
 pub fn reports_quota(text: &str) -> bool {
     let lowercase = text.to_ascii_lowercase();
-    QUOTA_PHRASES.iter().any(|words| lowercase.contains(words))
+    QUOTA_PHRASES.iter().any(|phrase| lowercase.contains(phrase))
 }
 
 /// Returns true if a text reports too many requests, without a status code.
@@ -68,7 +69,7 @@ pub fn reports_rate_limit(text: &str) -> bool {
     let lowercase = text.to_ascii_lowercase();
     ["rate limit", "rate_limit", "too many requests", "resource_exhausted", "resource exhausted"]
         .iter()
-        .any(|words| lowercase.contains(words))
+        .any(|phrase| lowercase.contains(phrase))
 }
 
 /// Returns the status code that the words of a text stand for, if the text contains no code.

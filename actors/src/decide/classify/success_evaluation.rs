@@ -6,7 +6,7 @@ pub use crate::decide::classify::attempt_outcome::{AttemptOutcome, ReportedResul
 use crate::decide::classify::{failure_classification, tty_prompt_detection};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
-use crate::model::program::{Exit, OutputPattern, ProgramSpec};
+use crate::model::program::{Exit, OutputMethod, ProgramSpec};
 
 /// Decides whether an attempt succeeded. The failure rules and the known status codes classify a failed attempt,
 /// whatever its first fault was; an attempt that waited for a person is never classified as transient, because a retry
@@ -19,14 +19,14 @@ pub fn evaluate_attempt(
     program: &ProgramSpec,
     attempt_outcome: &AttemptOutcome<'_>,
 ) -> Result<(), Failure> {
-    let ReportedResult { failure: reported, .. } = &attempt_outcome.reported_result;
-    let reported = || reported.clone().map_or(Ok(()), Err);
+    let ReportedResult { failure: reported_failure, .. } = &attempt_outcome.reported_result;
+    let check_reported = || reported_failure.clone().map_or(Ok(()), Err);
     let result = match program.output {
         // The report of such a program is more specific than its exit code.
-        OutputPattern::Native(_) => {
-            reported().and_then(|()| check_exit(program, attempt_outcome.exit))
+        OutputMethod::Native(_) => {
+            check_reported().and_then(|()| check_exit(program, attempt_outcome.exit))
         }
-        _ => check_exit(program, attempt_outcome.exit).and_then(|()| reported()),
+        _ => check_exit(program, attempt_outcome.exit).and_then(|()| check_reported()),
     };
     let result = result
         .and_then(|()| check_fail_pattern(program, attempt_outcome))
@@ -62,7 +62,7 @@ pub fn spawn_failure(errno: i32) -> Failure {
         EACCES | EPERM => (Code::NotStarted, "the program may not be executed"),
         ENOEXEC => (Code::NotStarted, "the program has no format that can be executed"),
         ENOTDIR => (Code::NotStarted, "a part of the program's path is not a folder"),
-        other => return start_failure(other),
+        other => return other_spawn_failure(other),
     };
     Failure::new(code, message)
 }
@@ -95,7 +95,7 @@ const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 const ETXTBSY: i32 = 26;
 
-fn start_failure(errno: i32) -> Failure {
+fn other_spawn_failure(errno: i32) -> Failure {
     Failure::new(Code::NotStarted, format!("the program could not be started (error {errno})"))
 }
 
@@ -114,9 +114,9 @@ fn check_fail_pattern(
     attempt_outcome: &AttemptOutcome<'_>,
 ) -> Result<(), Failure> {
     let Some(pattern) = &program.success.fail_regex else { return Ok(()) };
-    let matched = attempt_outcome.answer.is_some_and(|text| pattern.is_match(text))
+    let is_match = attempt_outcome.answer.is_some_and(|text| pattern.is_match(text))
         || pattern.is_match(attempt_outcome.stderr);
-    if matched {
+    if is_match {
         return Err(Failure::new(Code::FailPattern, "the output matched the failure pattern"));
     }
     Ok(())
@@ -127,16 +127,16 @@ fn check_denied_tools(
     program: &ProgramSpec,
     attempt_outcome: &AttemptOutcome<'_>,
 ) -> Result<(), Failure> {
-    let denied = &attempt_outcome.reported_result.denied;
-    if denied.is_empty() || !is_silent(attempt_outcome) || !requires_answer(program) {
+    let denied_tools = &attempt_outcome.reported_result.denied_tools;
+    if denied_tools.is_empty() || !is_silent(attempt_outcome) || !requires_answer(program) {
         return Ok(());
     }
-    let message = format!("it was not let use {}, and answered nothing", denied.join(", "));
+    let message = format!("it was not let use {}, and answered nothing", denied_tools.join(", "));
     Err(Failure::new(Code::Denied, message))
 }
 
 fn check_final_event(attempt_outcome: &AttemptOutcome<'_>) -> Result<(), Failure> {
-    if attempt_outcome.reported_result.is_open {
+    if attempt_outcome.reported_result.lacks_final_event {
         let message = "it ended without reporting its result";
         return Err(Failure::new(Code::EndedEarly, message));
     }
@@ -161,12 +161,12 @@ fn check_answer(
 
 /// Returns true if the answer must not be empty. Programs with a native event format always answer.
 fn requires_answer(program: &ProgramSpec) -> bool {
-    program.success.require_output || matches!(program.output, OutputPattern::Native(_))
+    program.success.require_output || matches!(program.output, OutputMethod::Native(_))
 }
 
 fn is_silent(attempt_outcome: &AttemptOutcome<'_>) -> bool {
     attempt_outcome.answer.is_none_or(|answer| answer.trim().is_empty())
-        && !attempt_outcome.has_more
+        && !attempt_outcome.has_other_output
 }
 
 #[cfg(test)]

@@ -29,11 +29,12 @@ const TTY_ERROR_PATTERN: &str = r"(?i)(?:open|opening) '?/dev/tty|/dev/tty'?: (?
 /// Returns true if an unterminated line requests input from a person.
 #[must_use]
 pub fn is_prompt(prompts: &PromptPatterns, line: &str) -> bool {
-    let from = line.ceil_char_boundary(line.len().saturating_sub(MAX_INSPECTED_LINE_BYTES));
-    let end = line.get(from..).unwrap_or_default();
+    let start = line.ceil_char_boundary(line.len().saturating_sub(MAX_INSPECTED_LINE_BYTES));
+    let line_end = line.get(start..).unwrap_or_default();
     let Some(escapes) = TERMINAL_ESCAPES.as_ref() else { return false };
-    let seen = escapes.replace_all(end, "");
-    !seen.trim().is_empty() && prompts.patterns.iter().any(|pattern| pattern.is_match(&seen))
+    let visible_text = escapes.replace_all(line_end, "");
+    !visible_text.trim().is_empty()
+        && prompts.patterns.iter().any(|pattern| pattern.is_match(&visible_text))
 }
 
 /// Returns true if a program failed because its question was not answered: one of its outputs ends with a question, or
@@ -42,11 +43,11 @@ pub fn is_prompt(prompts: &PromptPatterns, line: &str) -> bool {
 pub fn has_unanswered_prompt(prompts: &PromptPatterns, stdout: &str, stderr: &str) -> bool {
     let ends_with_prompt =
         |text: &str| is_prompt(prompts, text.rsplit('\n').next().unwrap_or_default());
-    let from = stderr.ceil_char_boundary(stderr.len().saturating_sub(MAX_INSPECTED_STDERR_BYTES));
-    let end = stderr.get(from..).unwrap_or_default();
-    let complains = || TTY_ERRORS.as_ref().is_some_and(|pattern| pattern.is_match(end));
+    let start = stderr.ceil_char_boundary(stderr.len().saturating_sub(MAX_INSPECTED_STDERR_BYTES));
+    let stderr_end = stderr.get(start..).unwrap_or_default();
+    let has_tty_error = || TTY_ERRORS.as_ref().is_some_and(|pattern| pattern.is_match(stderr_end));
     !prompts.patterns.is_empty()
-        && (ends_with_prompt(stdout) || ends_with_prompt(stderr) || complains())
+        && (ends_with_prompt(stdout) || ends_with_prompt(stderr) || has_tty_error())
 }
 
 /// Returns the failure of such a program.
@@ -99,8 +100,8 @@ mod tests {
 
     #[test]
     fn no_prompt_is_detected_without_patterns() {
-        let none = prompt_patterns(&[]);
-        assert!(!has_unanswered_prompt(&none, "Go on? [y/N] ", "cannot open /dev/tty"));
+        let no_patterns = prompt_patterns(&[]);
+        assert!(!has_unanswered_prompt(&no_patterns, "Go on? [y/N] ", "cannot open /dev/tty"));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::settlement::{cancelled_end, end_execution, failed_end, record_transition};
 use super::{
-    DRIVER_STOP_TIMEOUT, Deadline, ExecutionEffect as Do, ExecutionEnd, ExecutionEvent as E,
-    ExecutionPhase as P, ExecutionPolicy,
+    DRIVER_STOP_TIMEOUT, Deadline, ExecutionEffect as Effect, ExecutionEnd,
+    ExecutionEvent as Event, ExecutionPhase as Phase, ExecutionPolicy,
 };
 use super::{ExecutionEffect, ExecutionEvent, ExecutionPhase, warning_time};
 use crate::decide::retry::{self, RetryDecision, quota};
@@ -21,53 +21,76 @@ pub(super) fn step_active(
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
-        E::Started { at } if at == attempt_id && state == State::Starting => {
+        Event::Started { attempt_id: id } if id == attempt_id && state == State::Starting => {
             start_running(attempt_id, policy)
         }
-        E::Resumed { at, run_time } if at == attempt_id => {
+        Event::Resumed { attempt_id: id, run_time } if id == attempt_id => {
             resume_work(attempt_id, state, run_time, policy)
         }
-        E::RunDeadlineNear { at } if at == attempt_id && state == State::Running => {
-            let limit = policy.deadlines.run;
-            let left = limit - warning_time(limit);
-            let message =
-                format!("it will have run for {} s, and will be ended then", limit.as_secs_f64());
-            (P::Running { attempt_id }, vec![Do::Warn { limit: DeadlineKind::Run, left, message }])
+        Event::RunDeadlineNear { attempt_id: id }
+            if id == attempt_id && state == State::Running =>
+        {
+            warn_of_deadline(attempt_id, policy)
         }
-        E::Silent { at, quiet } if at == attempt_id && state == State::Running => {
-            handle_silence(attempt_id, quiet, policy)
+        Event::Silent { attempt_id: id, silence }
+            if id == attempt_id && state == State::Running =>
+        {
+            handle_silence(attempt_id, silence, policy)
         }
-        E::HeartbeatDue { at } if at == attempt_id && state == State::Running => {
-            let effects = [Do::ReadUsage { at }].into_iter().chain(heartbeat_timer(at, policy));
-            (P::Running { attempt_id }, effects.collect())
+        Event::HeartbeatDue { attempt_id: id } if id == attempt_id && state == State::Running => {
+            let effects = [Effect::ReadUsage { attempt_id: id }]
+                .into_iter()
+                .chain(heartbeat_timer(id, policy));
+            (Phase::Running { attempt_id }, effects.collect())
         }
-        E::Ended { at, result: Ok(()) } if at == attempt_id => end_execution(
+        Event::Ended { attempt_id: id, result: Ok(()) } if id == attempt_id => end_execution(
             attempt_id,
             state,
             ExecutionEnd { outcome: Outcome::Completed, failure: None },
         ),
-        E::Ended { at, result: Err(failure) } if at == attempt_id => {
-            attempt_failed(attempt_id, state, (failure, None), policy)
+        Event::Ended { attempt_id: id, result: Err(failure) } if id == attempt_id => {
+            handle_failure(attempt_id, state, (failure, None), policy)
         }
-        E::Failed { at, failure, retry_after } if at == attempt_id => {
-            attempt_failed(attempt_id, state, (failure, Some(retry_after)), policy)
+        Event::Failed { attempt_id: id, failure, retry_after } if id == attempt_id => {
+            handle_failure(attempt_id, state, (failure, Some(retry_after)), policy)
         }
-        E::LimitExceeded { at, failure } if at == attempt_id => {
+        Event::LimitExceeded { attempt_id: id, failure } if id == attempt_id => {
             stop_work(attempt_id, state, failed_end(failure), policy)
         }
-        E::NeedsInput { at, interruption } if at == attempt_id && state == State::Running => {
-            let interrupted = Do::Interrupt { attempt_id, interruption };
-            (P::Waiting { attempt_id }, vec![interrupted, Do::Clean { attempt_id }, Do::Suspend])
+        Event::NeedsInput { attempt_id: id, interruption }
+            if id == attempt_id && state == State::Running =>
+        {
+            let interrupt = Effect::Interrupt { attempt_id, interruption };
+            (
+                Phase::Waiting { attempt_id },
+                vec![interrupt, Effect::Clean { attempt_id }, Effect::Suspend],
+            )
         }
-        E::DeadlinePassed { at, deadline } if at == attempt_id && applies_in(deadline, state) => {
+        Event::DeadlinePassed { attempt_id: id, deadline }
+            if id == attempt_id && applies_in(deadline, state) =>
+        {
             stop_work(attempt_id, state, timeout_end(deadline, policy), policy)
         }
-        E::Cancel { reason } => stop_work(attempt_id, state, cancelled_end(reason), policy),
+        Event::Cancel { reason } => stop_work(attempt_id, state, cancelled_end(reason), policy),
         event if state == State::Starting => {
-            (P::Starting { attempt_id }, vec![Do::Ignore { event }])
+            (Phase::Starting { attempt_id }, vec![Effect::Ignore { event }])
         }
-        event => (P::Running { attempt_id }, vec![Do::Ignore { event }]),
+        event => (Phase::Running { attempt_id }, vec![Effect::Ignore { event }]),
     }
+}
+
+/// Warns that the run deadline is near. The work continues.
+fn warn_of_deadline(
+    attempt_id: AttemptId,
+    policy: &ExecutionPolicy,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
+    let limit = policy.deadlines.run;
+    let remaining = limit - warning_time(limit);
+    let message = format!("it will have run for {} s, and will be ended then", limit.as_secs_f64());
+    (
+        Phase::Running { attempt_id },
+        vec![Effect::Warn { limit: DeadlineKind::Run, left: remaining, message }],
+    )
 }
 
 fn start_running(
@@ -76,36 +99,44 @@ fn start_running(
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     let mut effects =
         vec![record_transition(attempt_id, State::Starting, State::Running, "its process lives")];
-    effects.extend(watch_effects(attempt_id, Duration::ZERO, policy));
-    (P::Running { attempt_id }, effects)
+    effects.extend(deadline_timers(attempt_id, Duration::ZERO, policy));
+    (Phase::Running { attempt_id }, effects)
 }
 
 /// Returns the timers for the deadlines of work that has run for `run_time`.
-fn watch_effects(
-    at: AttemptId,
+fn deadline_timers(
+    attempt_id: AttemptId,
     run_time: Duration,
     policy: &ExecutionPolicy,
 ) -> Vec<ExecutionEffect> {
-    let run = policy.deadlines.run;
-    let warning_delay = warning_time(run).checked_sub(run_time);
+    let run_limit = policy.deadlines.run;
+    let warning_delay = warning_time(run_limit).checked_sub(run_time);
     let mut effects: Vec<_> = warning_delay
-        .map(|after| Do::SendLater { after, with: E::RunDeadlineNear { at } })
+        .map(|after| Effect::SendLater { after, event: Event::RunDeadlineNear { attempt_id } })
         .into_iter()
         .collect();
-    let with = E::DeadlinePassed { at, deadline: Deadline::Run };
+    let deadline_event = Event::DeadlinePassed { attempt_id, deadline: Deadline::Run };
     // A resumed process may have ended meanwhile, so it gets time to report its end.
     let min_delay = if run_time.is_zero() { Duration::ZERO } else { policy.deadlines.grace };
-    effects.push(Do::SendLater { after: run.saturating_sub(run_time).max(min_delay), with });
+    effects.push(Effect::SendLater {
+        after: run_limit.saturating_sub(run_time).max(min_delay),
+        event: deadline_event,
+    });
     effects.extend(
-        policy.deadlines.idle.map(|idle| Do::CheckSilence { at, after: warning_time(idle) }),
+        policy
+            .deadlines
+            .idle
+            .map(|idle| Effect::CheckSilence { attempt_id, after: warning_time(idle) }),
     );
-    effects.extend(heartbeat_timer(at, policy));
+    effects.extend(heartbeat_timer(attempt_id, policy));
     effects
 }
 
 /// Returns the timer of the next resource usage reading.
-fn heartbeat_timer(at: AttemptId, policy: &ExecutionPolicy) -> Option<ExecutionEffect> {
-    policy.heartbeat.map(|after| Do::SendLater { after, with: E::HeartbeatDue { at } })
+fn heartbeat_timer(attempt_id: AttemptId, policy: &ExecutionPolicy) -> Option<ExecutionEffect> {
+    policy
+        .heartbeat
+        .map(|after| Effect::SendLater { after, event: Event::HeartbeatDue { attempt_id } })
 }
 
 /// Resumes an attempt. The time without a supervisor counts towards the run deadline, but not towards the start
@@ -116,42 +147,42 @@ fn resume_work(
     run_time: Duration,
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    let mut effects = vec![Do::Resume { attempt_id }];
+    let mut effects = vec![Effect::Resume { attempt_id }];
     if state == State::Running {
-        effects.extend(watch_effects(attempt_id, run_time, policy));
-        return (P::Running { attempt_id }, effects);
+        effects.extend(deadline_timers(attempt_id, run_time, policy));
+        return (Phase::Running { attempt_id }, effects);
     }
-    let with = E::DeadlinePassed { at: attempt_id, deadline: Deadline::Start };
-    effects.push(Do::SendLater { after: policy.deadlines.start, with });
-    (P::Starting { attempt_id }, effects)
+    let deadline_event = Event::DeadlinePassed { attempt_id, deadline: Deadline::Start };
+    effects.push(Effect::SendLater { after: policy.deadlines.start, event: deadline_event });
+    (Phase::Starting { attempt_id }, effects)
 }
 
 /// Handles a silence. Output restarts the idle time, so the next check follows when the idle time could be over. One
 /// check between the warning and the deadline happens in each silence.
 fn handle_silence(
-    at: AttemptId,
-    quiet: Duration,
+    attempt_id: AttemptId,
+    silence: Duration,
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     let Some(idle) = policy.deadlines.idle else {
-        return (P::Running { attempt_id: at }, Vec::new());
+        return (Phase::Running { attempt_id }, Vec::new());
     };
-    let left = idle.saturating_sub(quiet);
-    if left.is_zero() {
-        return stop_work(at, State::Running, timeout_end(Deadline::Idle, policy), policy);
+    let remaining = idle.saturating_sub(silence);
+    if remaining.is_zero() {
+        return stop_work(attempt_id, State::Running, timeout_end(Deadline::Idle, policy), policy);
     }
-    let effects = match warning_time(idle).checked_sub(quiet).filter(|after| !after.is_zero()) {
-        Some(after) => vec![Do::CheckSilence { at, after }],
+    let effects = match warning_time(idle).checked_sub(silence).filter(|after| !after.is_zero()) {
+        Some(after) => vec![Effect::CheckSilence { attempt_id, after }],
         None => {
             let limit = idle.as_secs_f64();
             let message = format!("it is silent, and will be ended once it has been for {limit} s");
             vec![
-                Do::Warn { limit: DeadlineKind::Idle, left, message },
-                Do::CheckSilence { at, after: left },
+                Effect::Warn { limit: DeadlineKind::Idle, left: remaining, message },
+                Effect::CheckSilence { attempt_id, after: remaining },
             ]
         }
     };
-    (P::Running { attempt_id: at }, effects)
+    (Phase::Running { attempt_id }, effects)
 }
 
 /// Returns true if the deadline applies in this state: the start deadline has no meaning once the work runs.
@@ -162,7 +193,7 @@ fn applies_in(deadline: Deadline, state: State) -> bool {
     )
 }
 
-fn attempt_failed(
+fn handle_failure(
     attempt_id: AttemptId,
     state: State,
     (failure, retry_after): (Failure, Option<Duration>),
@@ -183,20 +214,27 @@ fn attempt_failed(
         had_input,
     };
     let decision = retry::retry_decision(attempt, &failure, retry_after);
-    let moved = record_transition(attempt_id, state, State::Failed, &failure.message);
+    let transition = record_transition(attempt_id, state, State::Failed, &failure.message);
     match decision {
         RetryDecision::GiveUp => end_execution(attempt_id, state, failed_end(failure)),
         RetryDecision::Retry(pause) => {
-            let effects =
-                vec![Do::RecordFailedAttempt { failure }, moved, Do::Clean { attempt_id }];
-            (P::CleaningUp { attempt_id, pause }, effects)
+            let effects = vec![
+                Effect::RecordFailedAttempt { failure },
+                transition,
+                Effect::Clean { attempt_id },
+            ];
+            (Phase::CleaningUp { attempt_id, pause }, effects)
         }
         RetryDecision::Defer(wait, cause) => {
             let overloads = quota::count_overloads(overloads, &failure);
-            let defer = Do::Defer { attempt_id, wait, cause, overloads };
-            let effects =
-                [Do::RecordFailedAttempt { failure }, moved, Do::Clean { attempt_id }, defer];
-            (P::Paused { attempt_id }, effects.into())
+            let defer = Effect::Defer { attempt_id, wait, cause, overloads };
+            let effects = [
+                Effect::RecordFailedAttempt { failure },
+                transition,
+                Effect::Clean { attempt_id },
+                defer,
+            ];
+            (Phase::Paused { attempt_id }, effects.into())
         }
     }
 }
@@ -207,9 +245,12 @@ fn stop_work(
     ending: ExecutionEnd,
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    let with = E::DeadlinePassed { at: attempt_id, deadline: Deadline::Stop };
-    let wake = Do::SendLater { after: policy.deadlines.grace + DRIVER_STOP_TIMEOUT, with };
-    (P::Stopping { attempt_id, from, ending }, vec![Do::Stop, wake])
+    let deadline_event = Event::DeadlinePassed { attempt_id, deadline: Deadline::Stop };
+    let stop_timer = Effect::SendLater {
+        after: policy.deadlines.grace + DRIVER_STOP_TIMEOUT,
+        event: deadline_event,
+    };
+    (Phase::Stopping { attempt_id, from, ending }, vec![Effect::Stop, stop_timer])
 }
 
 /// Handles events of stopping work. The stop request determines the outcome, whatever the work reports.
@@ -220,34 +261,35 @@ pub(super) fn step_stopping(
     event: ExecutionEvent,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
-        E::Ended { at, result: Err(failure) } | E::Failed { at, failure, .. }
-            if at == attempt_id =>
+        Event::Ended { attempt_id: id, result: Err(failure) }
+        | Event::Failed { attempt_id: id, failure, .. }
+            if id == attempt_id =>
         {
             end_execution(attempt_id, from, with_last_output(ending, &failure))
         }
-        E::Ended { at, .. }
-        | E::NeedsInput { at, .. }
-        | E::DeadlinePassed { at, deadline: Deadline::Stop }
-            if at == attempt_id =>
+        Event::Ended { attempt_id: id, .. }
+        | Event::NeedsInput { attempt_id: id, .. }
+        | Event::DeadlinePassed { attempt_id: id, deadline: Deadline::Stop }
+            if id == attempt_id =>
         {
             end_execution(attempt_id, from, ending)
         }
-        event => (P::Stopping { attempt_id, from, ending }, vec![Do::Ignore { event }]),
+        event => (Phase::Stopping { attempt_id, from, ending }, vec![Effect::Ignore { event }]),
     }
 }
 
 /// Appends the last output of the program, which often shows what it waited for when a deadline passed.
-fn with_last_output(ending: ExecutionEnd, reported: &Failure) -> ExecutionEnd {
+fn with_last_output(ending: ExecutionEnd, id: &Failure) -> ExecutionEnd {
     let is_late = |failure: &Failure| matches!(failure.code, Code::IdleTimeout | Code::Timeout);
-    let words = &reported.last_words;
-    let with = |failure: Failure| {
-        if words.is_empty() || !is_late(&failure) {
+    let last_output = &id.last_output;
+    let append_output = |failure: Failure| {
+        if last_output.is_empty() || !is_late(&failure) {
             return failure;
         }
-        let message = format!("{}; its last output: {words}", failure.message);
+        let message = format!("{}; its last output: {last_output}", failure.message);
         Failure { message, ..failure }
     };
-    ExecutionEnd { failure: ending.failure.map(with), ..ending }
+    ExecutionEnd { failure: ending.failure.map(append_output), ..ending }
 }
 
 fn timeout_end(deadline: Deadline, policy: &ExecutionPolicy) -> ExecutionEnd {

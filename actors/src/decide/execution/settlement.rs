@@ -1,6 +1,8 @@
 //! End of an execution: the transitions to the outcome, its record and the clean-up.
 
-use super::{ExecutionEffect as Do, ExecutionEnd, ExecutionEvent as E, ExecutionPhase as P};
+use super::{
+    ExecutionEffect as Effect, ExecutionEnd, ExecutionEvent as Event, ExecutionPhase as Phase,
+};
 use super::{ExecutionEffect, ExecutionEvent, ExecutionPhase};
 use crate::model::code::Code;
 use crate::model::execution::{AttemptId, Outcome, State};
@@ -14,11 +16,13 @@ pub(super) fn step_ended(
     event: ExecutionEvent,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
-        E::Settled if !settled => finish_if_complete(attempt_id, outcome, true, cleaned),
-        E::Cleaned { at } if at == attempt_id && !cleaned => {
+        Event::Settled if !settled => finish_if_complete(attempt_id, outcome, true, cleaned),
+        Event::Cleaned { attempt_id: id } if id == attempt_id && !cleaned => {
             finish_if_complete(attempt_id, outcome, settled, true)
         }
-        event => (P::Ended { attempt_id, outcome, settled, cleaned }, vec![Do::Ignore { event }]),
+        event => {
+            (Phase::Ended { attempt_id, outcome, settled, cleaned }, vec![Effect::Ignore { event }])
+        }
     }
 }
 
@@ -33,9 +37,9 @@ pub(super) fn end_execution(
         .into_iter()
         .map(|(from, to)| record_transition(attempt_id, from, to, reason))
         .collect();
-    effects.push(Do::Settle { attempt_id, ending });
-    effects.push(Do::Clean { attempt_id });
-    (P::Ended { attempt_id, outcome, settled: false, cleaned: false }, effects)
+    effects.push(Effect::Settle { attempt_id, ending });
+    effects.push(Effect::Clean { attempt_id });
+    (Phase::Ended { attempt_id, outcome, settled: false, cleaned: false }, effects)
 }
 
 fn finish_if_complete(
@@ -45,11 +49,11 @@ fn finish_if_complete(
     cleaned: bool,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     if settled && cleaned {
-        let moved =
+        let transition =
             record_transition(attempt_id, State::Cleanup, State::Idle, "nothing is left of it");
-        (P::Done { outcome: Some(outcome) }, vec![moved, Do::Finish])
+        (Phase::Done { outcome: Some(outcome) }, vec![transition, Effect::Finish])
     } else {
-        (P::Ended { attempt_id, outcome, settled, cleaned }, Vec::new())
+        (Phase::Ended { attempt_id, outcome, settled, cleaned }, Vec::new())
     }
 }
 
@@ -57,15 +61,15 @@ fn finish_if_complete(
 #[must_use]
 pub fn transitions_to_end(from: State, outcome: Outcome) -> Vec<(State, State)> {
     let to = outcome.state();
-    let mut moves = match (from, to) {
+    let mut transitions = match (from, to) {
         (State::Starting, State::Completed) => {
             vec![(from, State::Running), (State::Running, to)]
         }
         (from, to) if from == to => Vec::new(),
         (from, to) => vec![(from, to)],
     };
-    moves.push((to, State::Cleanup));
-    moves
+    transitions.push((to, State::Cleanup));
+    transitions
 }
 
 pub(super) fn record_transition(
@@ -74,7 +78,7 @@ pub(super) fn record_transition(
     to: State,
     reason: &str,
 ) -> ExecutionEffect {
-    Do::RecordTransition { from, to, attempt_id, reason: reason.to_owned() }
+    Effect::RecordTransition { from, to, attempt_id, reason: reason.to_owned() }
 }
 
 pub(super) fn cancelled_end(reason: String) -> ExecutionEnd {

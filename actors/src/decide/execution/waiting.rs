@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::pending::start_claim;
 use super::settlement::{cancelled_end, end_execution, failed_end, queue_timeout_end};
 use super::{
-    Deadline, ExecutionEffect as Do, ExecutionEnd, ExecutionEvent as E, ExecutionPhase as P,
+    Deadline, ExecutionEffect as Effect, ExecutionEnd, ExecutionEvent as Event,
+    ExecutionPhase as Phase,
 };
 use super::{ExecutionEffect, ExecutionEvent, ExecutionPhase};
 use crate::model::code::Code;
@@ -17,16 +18,20 @@ pub(super) fn step_waiting(
     event: ExecutionEvent,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
-        E::QueueExpired => end_execution(attempt_id, State::Waiting, queue_timeout_end()),
-        E::Denied { failure } => end_execution(attempt_id, State::Waiting, failed_end(failure)),
-        E::Answered => start_claim(attempt_id.next_turn(), State::Waiting),
-        E::Cancel { reason } => end_execution(attempt_id, State::Waiting, cancelled_end(reason)),
-        E::DeadlinePassed { at, deadline: Deadline::Answer } if at == attempt_id => {
+        Event::QueueExpired => end_execution(attempt_id, State::Waiting, queue_timeout_end()),
+        Event::Denied { failure } => end_execution(attempt_id, State::Waiting, failed_end(failure)),
+        Event::Answered => start_claim(attempt_id.next_turn(), State::Waiting),
+        Event::Cancel { reason } => {
+            end_execution(attempt_id, State::Waiting, cancelled_end(reason))
+        }
+        Event::DeadlinePassed { attempt_id: id, deadline: Deadline::Answer }
+            if id == attempt_id =>
+        {
             let failure = Failure::new(Code::Timeout, "its question was not answered in time");
             let ending = ExecutionEnd { outcome: Outcome::Timeout, failure: Some(failure) };
             end_execution(attempt_id, State::Waiting, ending)
         }
-        event => (P::Waiting { attempt_id }, vec![Do::Ignore { event }]),
+        event => (Phase::Waiting { attempt_id }, vec![Effect::Ignore { event }]),
     }
 }
 
@@ -36,12 +41,13 @@ pub(super) fn step_cleaning_up(
     event: ExecutionEvent,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
-        E::Cleaned { at } if at == attempt_id => {
-            let retry_timer = Do::SendLater { after: pause, with: E::RetryDue { at } };
-            (P::Paused { attempt_id }, vec![retry_timer])
+        Event::Cleaned { attempt_id: id } if id == attempt_id => {
+            let retry_timer =
+                Effect::SendLater { after: pause, event: Event::RetryDue { attempt_id: id } };
+            (Phase::Paused { attempt_id }, vec![retry_timer])
         }
-        E::Cancel { reason } => end_execution(attempt_id, State::Failed, cancelled_end(reason)),
-        event => (P::CleaningUp { attempt_id, pause }, vec![Do::Ignore { event }]),
+        Event::Cancel { reason } => end_execution(attempt_id, State::Failed, cancelled_end(reason)),
+        event => (Phase::CleaningUp { attempt_id, pause }, vec![Effect::Ignore { event }]),
     }
 }
 
@@ -50,12 +56,12 @@ pub(super) fn step_paused(
     event: ExecutionEvent,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
-        E::RetryDue { at } if at == attempt_id => {
+        Event::RetryDue { attempt_id: id } if id == attempt_id => {
             start_claim(attempt_id.next_attempt(), State::Failed)
         }
-        E::QueueExpired => end_execution(attempt_id, State::Failed, queue_timeout_end()),
-        E::Denied { failure } => end_execution(attempt_id, State::Failed, failed_end(failure)),
-        E::Cancel { reason } => end_execution(attempt_id, State::Failed, cancelled_end(reason)),
-        event => (P::Paused { attempt_id }, vec![Do::Ignore { event }]),
+        Event::QueueExpired => end_execution(attempt_id, State::Failed, queue_timeout_end()),
+        Event::Denied { failure } => end_execution(attempt_id, State::Failed, failed_end(failure)),
+        Event::Cancel { reason } => end_execution(attempt_id, State::Failed, cancelled_end(reason)),
+        event => (Phase::Paused { attempt_id }, vec![Effect::Ignore { event }]),
     }
 }

@@ -27,7 +27,7 @@ struct PressureGauge {
 impl PressureGauges {
     /// Returns the short resources.
     #[must_use]
-    pub fn short(&self) -> Vec<Shortage> {
+    pub fn shortages(&self) -> Vec<Shortage> {
         self.0.iter().filter(|(_, gauge)| gauge.is_over).map(|(shortage, _)| *shortage).collect()
     }
 }
@@ -52,17 +52,20 @@ pub fn step(
     use Shortage::{Cpu, Disk, Io, Load, Memory};
     let levels = levels(reading, spec);
     for shortage in [Cpu, Memory, Io, Load, Disk] {
-        let level = levels.iter().find(|(of, _)| *of == shortage).map_or(0.0, |(_, level)| *level);
-        let first = PressureGauge { is_over: level > 1.0, opposite_readings: 0 };
-        gauges.0.entry(shortage).and_modify(|gauge| gauge.update(level)).or_insert(first);
+        let level = levels
+            .iter()
+            .find(|(resource, _)| *resource == shortage)
+            .map_or(0.0, |(_, level)| *level);
+        let initial_gauge = PressureGauge { is_over: level > 1.0, opposite_readings: 0 };
+        gauges.0.entry(shortage).and_modify(|gauge| gauge.update(level)).or_insert(initial_gauge);
     }
     gauges
 }
 
 impl PressureGauge {
     fn update(&mut self, level: f64) {
-        let is_against = if self.is_over { level < CLEAR_LEVEL } else { level > 1.0 };
-        self.opposite_readings = if is_against { self.opposite_readings + 1 } else { 0 };
+        let is_opposite = if self.is_over { level < CLEAR_LEVEL } else { level > 1.0 };
+        self.opposite_readings = if is_opposite { self.opposite_readings + 1 } else { 0 };
         if self.opposite_readings == READINGS_TO_SWITCH {
             *self = Self { is_over: !self.is_over, opposite_readings: 0 };
         }
@@ -71,9 +74,9 @@ impl PressureGauge {
 
 /// Returns the levels of all gauges that apply.
 fn levels(reading: &HostReading, spec: &PressureSpec) -> Vec<(Shortage, f64)> {
-    let of = |value: Option<f64>, bound: f64| value.unwrap_or_default() / bound;
+    let relative_level = |value: Option<f64>, bound: f64| value.unwrap_or_default() / bound;
     let per_core = reading.load.map(|load| load / f64::from(reading.cores.max(1)));
-    let load_per_core = of(per_core, spec.load_per_core);
+    let load_per_core = relative_level(per_core, spec.load_per_core);
     let mut levels = vec![(Shortage::Disk, disk_level(reading, spec))];
     match (basis(reading, spec), reading.stalls) {
         (PressureBasis::Stalls, Some(stalls)) => levels.extend([
@@ -83,12 +86,12 @@ fn levels(reading: &HostReading, spec: &PressureSpec) -> Vec<(Shortage, f64)> {
             (Shortage::Load, load_per_core.min(stalls.cpu_percent / spec.stalls.cpu_percent)),
         ]),
         (PressureBasis::Usage, _) => levels.extend([
-            (Shortage::Cpu, of(reading.cpu_percent, spec.cpu_percent)),
-            (Shortage::Memory, of(reading.memory_percent, spec.memory_percent)),
-            (Shortage::Load, of(reading.load, spec.load)),
+            (Shortage::Cpu, relative_level(reading.cpu_percent, spec.cpu_percent)),
+            (Shortage::Memory, relative_level(reading.memory_percent, spec.memory_percent)),
+            (Shortage::Load, relative_level(reading.load, spec.load)),
         ]),
         (PressureBasis::Fallback | PressureBasis::Stalls, _) => levels.extend([
-            (Shortage::Memory, of(reading.memory_percent, spec.memory_percent)),
+            (Shortage::Memory, relative_level(reading.memory_percent, spec.memory_percent)),
             (Shortage::Load, load_per_core),
         ]),
     }
@@ -99,6 +102,6 @@ fn levels(reading: &HostReading, spec: &PressureSpec) -> Vec<(Shortage, f64)> {
 fn disk_level(reading: &HostReading, spec: &PressureSpec) -> f64 {
     match (reading.disk_free_bytes, spec.min_disk_free_bytes) {
         (None, _) | (_, 0) => 0.0,
-        (Some(free), least) => least as f64 / free.max(1) as f64,
+        (Some(free), min_free) => min_free as f64 / free.max(1) as f64,
     }
 }

@@ -11,18 +11,18 @@ use crate::model::host::resources::{
 #[must_use]
 pub fn enforced_limits(
     resources: &ResourceLimits,
-    groups: Option<Controllers>,
+    group_controllers: Option<Controllers>,
 ) -> LimitEnforcement {
-    let groups = groups.filter(|_| resources.wants_group());
-    let controllers = groups.unwrap_or_default();
-    let limit = |max: Option<u64>, is_held: bool| {
-        let enforcer = if is_held { LimitEnforcer::Group } else { LimitEnforcer::Watch };
+    let group_controllers = group_controllers.filter(|_| resources.wants_group());
+    let controllers = group_controllers.unwrap_or_default();
+    let limit = |max: Option<u64>, is_enforced: bool| {
+        let enforcer = if is_enforced { LimitEnforcer::Group } else { LimitEnforcer::Watch };
         max.map(|max| ResourceLimit { limit: max, enforcer })
     };
     LimitEnforcement {
         memory_bytes: limit(resources.memory, controllers.memory),
         processes: limit(resources.processes, controllers.pids),
-        control_group: groups.is_some(),
+        control_group: group_controllers.is_some(),
     }
 }
 
@@ -30,12 +30,12 @@ pub fn enforced_limits(
 #[must_use]
 pub fn missing_capability(
     resources: &ResourceLimits,
-    groups: Option<Controllers>,
+    group_controllers: Option<Controllers>,
 ) -> Option<&'static str> {
-    if resources.grouping != CgroupMode::Required {
+    if resources.cgroup_mode != CgroupMode::Required {
         return None;
     }
-    match groups {
+    match group_controllers {
         None => Some("no control group can be made here"),
         Some(controllers) if resources.memory.is_some() && !controllers.memory => {
             Some("control groups have no `memory` controller here")
@@ -50,19 +50,19 @@ pub fn missing_capability(
 /// Returns the failure of an attempt that exceeds a limit. If a group enforces the memory limit, memory is not checked
 /// here, because a group counts shared memory only once.
 #[must_use]
-pub fn exceeded_limit(
+pub fn exceeded_limit_failure(
     resources: &ResourceLimits,
     controllers: Controllers,
     used: AttemptUsage,
 ) -> Option<Failure> {
-    let beyond = |used: u64, max: Option<u64>| max.filter(|max| used > *max);
-    if let Some(max) = beyond(used.processes, resources.processes) {
+    let exceeded_max = |used: u64, max: Option<u64>| max.filter(|max| used > *max);
+    if let Some(max) = exceeded_max(used.processes, resources.processes) {
         let used = used.processes;
         let message =
             format!("had {used} processes and threads at once; `resources.processes` allows {max}");
         return Some(Failure::new(Code::ResourcesExceeded, message));
     }
-    let max = beyond(used.memory, resources.memory).filter(|_| !controllers.memory)?;
+    let max = exceeded_max(used.memory, resources.memory).filter(|_| !controllers.memory)?;
     let used = used.memory;
     let message = format!("took {used} bytes of memory; `resources.memory_bytes` allows {max}");
     Some(Failure::new(Code::ResourcesExceeded, message))
@@ -93,39 +93,44 @@ mod tests {
     const NONE: Controllers = Controllers { memory: false, pids: false };
 
     fn both_limits(grouping: CgroupMode) -> ResourceLimits {
-        ResourceLimits { memory: Some(100), processes: Some(10), grouping }
+        ResourceLimits { memory: Some(100), processes: Some(10), cgroup_mode: grouping }
     }
 
-    fn enforcers(grouping: CgroupMode, groups: Option<Controllers>) -> [LimitEnforcer; 2] {
-        let holding = enforced_limits(&both_limits(grouping), groups);
-        [holding.memory_bytes, holding.processes].map(|limit| limit.unwrap().enforcer)
+    fn enforcers(
+        grouping: CgroupMode,
+        group_controllers: Option<Controllers>,
+    ) -> [LimitEnforcer; 2] {
+        let enforcement = enforced_limits(&both_limits(grouping), group_controllers);
+        [enforcement.memory_bytes, enforcement.processes].map(|limit| limit.unwrap().enforcer)
     }
 
     #[test]
     fn the_group_enforces_what_it_can_and_the_watch_the_rest() {
         use LimitEnforcer::{Group, Watch};
-        let pids = Controllers { pids: true, ..NONE };
+        let pids_only = Controllers { pids: true, ..NONE };
         assert_eq!(enforcers(CgroupMode::Auto, None), [Watch, Watch]);
-        assert_eq!(enforcers(CgroupMode::Auto, Some(pids)), [Watch, Group]);
+        assert_eq!(enforcers(CgroupMode::Auto, Some(pids_only)), [Watch, Group]);
         assert_eq!(enforcers(CgroupMode::Required, Some(ALL)), [Group, Group]);
         assert_eq!(enforcers(CgroupMode::Off, Some(ALL)), [Watch, Watch]);
     }
 
     #[test]
     fn an_agent_without_limits_has_no_group_unless_it_requires_one() {
-        let bare = |grouping| ResourceLimits { grouping, ..ResourceLimits::default() };
-        assert!(enforced_limits(&bare(CgroupMode::Auto), Some(ALL)).is_empty());
-        assert!(enforced_limits(&bare(CgroupMode::Required), Some(NONE)).control_group);
-        assert_eq!(missing_capability(&bare(CgroupMode::Required), Some(NONE)), None);
-        assert!(missing_capability(&bare(CgroupMode::Required), None).is_some());
+        let without_limits =
+            |grouping| ResourceLimits { cgroup_mode: grouping, ..ResourceLimits::default() };
+        assert!(enforced_limits(&without_limits(CgroupMode::Auto), Some(ALL)).is_empty());
+        assert!(enforced_limits(&without_limits(CgroupMode::Required), Some(NONE)).control_group);
+        assert_eq!(missing_capability(&without_limits(CgroupMode::Required), Some(NONE)), None);
+        assert!(missing_capability(&without_limits(CgroupMode::Required), None).is_some());
     }
 
     #[test]
     fn only_a_required_group_can_be_missing() {
         assert_eq!(missing_capability(&both_limits(CgroupMode::Auto), None), None);
         assert_eq!(missing_capability(&both_limits(CgroupMode::Required), Some(ALL)), None);
-        let missing_with =
-            |groups| missing_capability(&both_limits(CgroupMode::Required), Some(groups)).unwrap();
+        let missing_with = |controllers| {
+            missing_capability(&both_limits(CgroupMode::Required), Some(controllers)).unwrap()
+        };
         assert!(missing_with(Controllers { pids: true, ..NONE }).contains("`memory`"));
         assert!(missing_with(Controllers { memory: true, ..NONE }).contains("`pids`"));
     }
@@ -134,7 +139,7 @@ mod tests {
     fn an_exceeded_limit_is_reported_with_both_numbers() {
         let resources = both_limits(CgroupMode::Auto);
         let failure_for = |memory, processes| {
-            exceeded_limit(&resources, NONE, AttemptUsage { memory, processes })
+            exceeded_limit_failure(&resources, NONE, AttemptUsage { memory, processes })
         };
         assert_eq!(failure_for(100, 10), None);
         for (memory, processes, numbers) in [(101, 10, ["101", "100"]), (1, 11, ["11", "10"])] {
@@ -147,9 +152,9 @@ mod tests {
     #[test]
     fn the_watch_leaves_only_memory_to_the_group() {
         let used = AttemptUsage { memory: 101, processes: 10 };
-        assert_eq!(exceeded_limit(&both_limits(CgroupMode::Auto), ALL, used), None);
+        assert_eq!(exceeded_limit_failure(&both_limits(CgroupMode::Auto), ALL, used), None);
         let used = AttemptUsage { processes: 11, ..used };
-        assert!(exceeded_limit(&both_limits(CgroupMode::Auto), ALL, used).is_some());
+        assert!(exceeded_limit_failure(&both_limits(CgroupMode::Auto), ALL, used).is_some());
     }
 
     #[test]

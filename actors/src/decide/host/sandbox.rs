@@ -17,7 +17,7 @@ const LANDLOCK_SCOPE_VERSION: u32 = 6;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BoundaryFacts {
     /// True if the agent runs as another user than the service.
-    pub own_user: bool,
+    pub has_own_user: bool,
     /// Hazards to the boundary.
     pub hazards: Vec<Hazard>,
 }
@@ -49,63 +49,64 @@ impl BoundaryFacts {
 /// Landlock is preferred where it enforces all of the sandbox and leaves no gap, because bubblewrap costs
 /// some milliseconds for each start.
 #[must_use]
-pub fn isolate(
+pub fn choose_confinement(
     access: Access,
     sandbox: &Sandbox,
     capabilities: Capabilities,
-    environment: &BoundaryFacts,
+    facts: &BoundaryFacts,
 ) -> Confinement {
     if !sandbox.enforce {
         let enforcement =
             if sandbox.restricts(access) { Enforcement::Off } else { Enforcement::Unneeded };
-        return Confinement { enforcement, isolation: None, boundary: unconfined(environment) };
+        return Confinement { enforcement, isolation: None, boundary: unconfined_boundary(facts) };
     }
-    let chosen = choose(access, sandbox, capabilities, environment);
+    let confinement = choose_enforced(access, sandbox, capabilities, facts);
     // The restrictions of the program's own sandbox are not known here.
-    match sandbox.nested && access == Access::ReadOnly {
-        true => Confinement { enforcement: Enforcement::Off, ..chosen },
-        false => chosen,
+    match sandbox.has_own_sandbox && access == Access::ReadOnly {
+        true => Confinement { enforcement: Enforcement::Off, ..confinement },
+        false => confinement,
     }
 }
 
 /// Chooses the isolation of an agent that the system is to isolate.
-fn choose(
+fn choose_enforced(
     access: Access,
     sandbox: &Sandbox,
     capabilities: Capabilities,
-    environment: &BoundaryFacts,
+    facts: &BoundaryFacts,
 ) -> Confinement {
     // Before version 6 every domain refuses the mounts that a nested sandbox needs.
     let version = capabilities
         .landlock
-        .filter(|version| !sandbox.nested || *version >= LANDLOCK_SCOPE_VERSION);
-    let landlock = with_landlock(access, sandbox, version, environment);
-    let is_enough = !landlock.enforcement.is_incomplete() && landlock.boundary.gaps.is_empty();
-    let is_requested = sandbox.isolation == Some(Isolation::Bubblewrap);
+        .filter(|version| !sandbox.has_own_sandbox || *version >= LANDLOCK_SCOPE_VERSION);
+    let landlock = with_landlock(access, sandbox, version, facts);
+    let is_landlock_enough =
+        !landlock.enforcement.is_incomplete() && landlock.boundary.gaps.is_empty();
+    let requires_bubblewrap = sandbox.isolation == Some(Isolation::Bubblewrap);
     let may_wrap = capabilities.bubblewrap && sandbox.isolation != Some(Isolation::Landlock);
-    if may_wrap && (is_requested || !is_enough) {
-        with_bubblewrap(access, sandbox, environment)
+    if may_wrap && (requires_bubblewrap || !is_landlock_enough) {
+        with_bubblewrap(access, sandbox, facts)
     } else {
         landlock
     }
 }
 
 /// Confinement by bubblewrap: it hides the service's files and puts other processes in another namespace.
-fn with_bubblewrap(access: Access, sandbox: &Sandbox, environment: &BoundaryFacts) -> Confinement {
+fn with_bubblewrap(access: Access, sandbox: &Sandbox, facts: &BoundaryFacts) -> Confinement {
     let enforcement =
         if sandbox.restricts(access) { Enforcement::Enforced } else { Enforcement::Unneeded };
     let level =
-        if environment.own_user { BoundaryLevel::OwnUser } else { BoundaryLevel::MountNamespace };
+        if facts.has_own_user { BoundaryLevel::OwnUser } else { BoundaryLevel::MountNamespace };
     let mut gaps = Vec::new();
-    if !environment.own_user {
-        if environment.has(Hazard::ConfigurationFolder) {
+    if !facts.has_own_user {
+        if facts.has(Hazard::ConfigurationFolder) {
             gaps.push(BoundaryGap::ConfigurationFolder);
         }
         if !sandbox.guards_files(access) {
             gaps.push(BoundaryGap::UserFiles);
         }
     }
-    if environment.has(Hazard::AllowedSockets) {
+    if facts.has(Hazard::AllowedSockets) {
         gaps.push(BoundaryGap::Sockets);
     }
     let boundary = Boundary { level, gaps };
@@ -117,27 +118,27 @@ fn with_landlock(
     access: Access,
     sandbox: &Sandbox,
     version: Option<u32>,
-    environment: &BoundaryFacts,
+    facts: &BoundaryFacts,
 ) -> Confinement {
     let enforcement = match sandbox.restricts(access) {
         true => enforced_by_landlock(access, sandbox, version),
         false => Enforcement::Unneeded,
     };
     let Some(version) = version else {
-        return Confinement { enforcement, isolation: None, boundary: unconfined(environment) };
+        return Confinement { enforcement, isolation: None, boundary: unconfined_boundary(facts) };
     };
     let isolation = (enforcement != Enforcement::Unavailable).then_some(Isolation::Landlock);
-    if environment.own_user {
-        return Confinement { enforcement, isolation, boundary: unconfined(environment) };
+    if facts.has_own_user {
+        return Confinement { enforcement, isolation, boundary: unconfined_boundary(facts) };
     }
     let mut gaps = Vec::new();
     if !sandbox.guards_files(access) {
         gaps.push(BoundaryGap::ServiceFiles);
     }
-    if !sandbox.guards_files(access) || environment.has(Hazard::ServiceFiles) {
+    if !sandbox.guards_files(access) || facts.has(Hazard::ServiceFiles) {
         gaps.push(BoundaryGap::Configuration);
     }
-    if !sandbox.guards_files(access) || environment.has(Hazard::ConfigurationFolder) {
+    if !sandbox.guards_files(access) || facts.has(Hazard::ConfigurationFolder) {
         gaps.push(BoundaryGap::ConfigurationFolder);
     }
     if !sandbox.guards_files(access) {
@@ -146,7 +147,7 @@ fn with_landlock(
     if version < LANDLOCK_SCOPE_VERSION {
         gaps.push(BoundaryGap::Signals);
     }
-    if environment.has(Hazard::Sockets) || environment.has(Hazard::AllowedSockets) {
+    if facts.has(Hazard::Sockets) || facts.has(Hazard::AllowedSockets) {
         gaps.push(BoundaryGap::Sockets);
     }
     let level = if gaps.contains(&BoundaryGap::ServiceFiles) {
@@ -159,8 +160,8 @@ fn with_landlock(
 
 /// Returns the boundary of an agent without confinement: another user is a boundary,
 /// the service's own user is none.
-fn unconfined(environment: &BoundaryFacts) -> Boundary {
-    if environment.own_user {
+fn unconfined_boundary(facts: &BoundaryFacts) -> Boundary {
+    if facts.has_own_user {
         return Boundary { level: BoundaryLevel::OwnUser, gaps: Vec::new() };
     }
     let mut gaps = vec![
@@ -171,7 +172,7 @@ fn unconfined(environment: &BoundaryFacts) -> Boundary {
         BoundaryGap::Processes,
         BoundaryGap::Signals,
     ];
-    if environment.has(Hazard::Sockets) || environment.has(Hazard::AllowedSockets) {
+    if facts.has(Hazard::Sockets) || facts.has(Hazard::AllowedSockets) {
         gaps.push(BoundaryGap::Sockets);
     }
     Boundary { level: BoundaryLevel::None, gaps }
@@ -180,7 +181,7 @@ fn unconfined(environment: &BoundaryFacts) -> Boundary {
 /// Returns the extent to which a version of Landlock enforces a sandbox that has restrictions.
 fn enforced_by_landlock(access: Access, sandbox: &Sandbox, version: Option<u32>) -> Enforcement {
     let Some(version) = version else { return Enforcement::Unavailable };
-    let (guards_files, guards_network) = (sandbox.guards_files(access), !sandbox.network);
+    let (guards_files, guards_network) = (sandbox.guards_files(access), !sandbox.allows_network);
     let lacks_files = guards_files && version < LANDLOCK_TRUNCATE_VERSION;
     let lacks_network = guards_network && version < LANDLOCK_NETWORK_VERSION;
     let lacks_some = lacks_files || lacks_network || sandbox.needs_bubblewrap();
@@ -228,19 +229,24 @@ mod tests {
     }
 
     fn nested() -> Sandbox {
-        Sandbox { nested: true, ..base() }
+        Sandbox { has_own_sandbox: true, ..base() }
     }
 
     fn hidden() -> Sandbox {
         Sandbox { hidden: vec!["/srv".into()], ..base() }
     }
 
-    fn isolated(
+    fn confinement_of(
         access: Access,
         sandbox: &Sandbox,
         (landlock, bubblewrap): (Option<u32>, bool),
     ) -> Confinement {
-        isolate(access, sandbox, Capabilities { landlock, bubblewrap }, &BoundaryFacts::default())
+        choose_confinement(
+            access,
+            sandbox,
+            Capabilities { landlock, bubblewrap },
+            &BoundaryFacts::default(),
+        )
     }
 
     #[test]
@@ -252,20 +258,21 @@ mod tests {
             (WRITES, nested(), [Unneeded; 4]),
             (
                 READS,
-                Sandbox { network: false, ..base() },
+                Sandbox { allows_network: false, ..base() },
                 [Unavailable, Partial, Partial, Enforced],
             ),
             (WRITES, base(), [Unneeded; 4]),
             (WRITES, confined(), [Unavailable, Partial, Enforced, Enforced]),
             (
                 WRITES,
-                Sandbox { network: false, ..base() },
+                Sandbox { allows_network: false, ..base() },
                 [Unavailable, Unavailable, Unavailable, Enforced],
             ),
         ] {
             let versions = [None, Some(1), Some(3), Some(4)];
-            let found = versions.map(|it| isolated(access, &sandbox, (it, false)).enforcement);
-            assert_eq!(found, by_version, "{access:?} {sandbox:?}");
+            let enforcements = versions
+                .map(|version| confinement_of(access, &sandbox, (version, false)).enforcement);
+            assert_eq!(enforcements, by_version, "{access:?} {sandbox:?}");
         }
     }
 
@@ -276,7 +283,7 @@ mod tests {
             (READS, base(), [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK]),
             (
                 READS,
-                Sandbox { network: false, ..base() },
+                Sandbox { allows_network: false, ..base() },
                 [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK],
             ),
             (READS, landlock_only(), [None, LANDLOCK, LANDLOCK, LANDLOCK]),
@@ -291,8 +298,9 @@ mod tests {
             (READS, Sandbox { isolation: LANDLOCK, ..nested() }, [None, None, None, LANDLOCK]),
         ] {
             let versions = [None, Some(1), Some(4), Some(6)];
-            let found = versions.map(|it| isolated(access, &sandbox, (it, true)).isolation);
-            assert_eq!(found, by_version, "{access:?} {sandbox:?}");
+            let isolations =
+                versions.map(|version| confinement_of(access, &sandbox, (version, true)).isolation);
+            assert_eq!(isolations, by_version, "{access:?} {sandbox:?}");
         }
     }
 
@@ -301,10 +309,14 @@ mod tests {
         for (access, sandbox, expected) in [
             (READS, hidden(), (Partial, LANDLOCK)),
             (WRITES, hidden(), (Unavailable, None)),
-            (WRITES, Sandbox { network: false, ..hidden() }, (Partial, LANDLOCK)),
+            (WRITES, Sandbox { allows_network: false, ..hidden() }, (Partial, LANDLOCK)),
         ] {
-            let found = isolated(access, &sandbox, (Some(4), false));
-            assert_eq!((found.enforcement, found.isolation), expected, "{access:?} {sandbox:?}");
+            let confinement = confinement_of(access, &sandbox, (Some(4), false));
+            assert_eq!(
+                (confinement.enforcement, confinement.isolation),
+                expected,
+                "{access:?} {sandbox:?}"
+            );
         }
     }
 
@@ -314,19 +326,21 @@ mod tests {
             Configuration, ConfigurationFolder, Processes, ServiceFiles, Signals, Sockets,
             UserFiles,
         };
-        let with =
-            |hazards: &[Hazard]| BoundaryFacts { own_user: false, hazards: hazards.to_vec() };
-        let (no_hazards, sockets) = (with(&[]), with(&[Hazard::Sockets]));
+        let facts_with =
+            |hazards: &[Hazard]| BoundaryFacts { has_own_user: false, hazards: hazards.to_vec() };
+        let (no_hazards, sockets) = (facts_with(&[]), facts_with(&[Hazard::Sockets]));
         let (service_files, allowed) =
-            (with(&[Hazard::ServiceFiles]), with(&[Hazard::AllowedSockets]));
-        let changeable_folder = with(&[Hazard::ServiceFiles, Hazard::ConfigurationFolder]);
-        let own_user =
-            BoundaryFacts { own_user: true, ..with(&[Hazard::ServiceFiles, Hazard::Sockets]) };
+            (facts_with(&[Hazard::ServiceFiles]), facts_with(&[Hazard::AllowedSockets]));
+        let changeable_folder = facts_with(&[Hazard::ServiceFiles, Hazard::ConfigurationFolder]);
+        let own_user = BoundaryFacts {
+            has_own_user: true,
+            ..facts_with(&[Hazard::ServiceFiles, Hazard::Sockets])
+        };
         let unenforced = || Sandbox { enforce: false, ..base() };
         let file_gaps = &[ServiceFiles, Configuration, ConfigurationFolder, UserFiles][..];
         let all_gaps = &[file_gaps, &[Processes, Signals]].concat()[..];
         let no_gaps = &[][..];
-        for (access, sandbox, version, environment, (level, landlock), wrapped) in [
+        for (access, sandbox, version, facts, (level, landlock), bubblewrap_gaps) in [
             (READS, base(), Some(6), &no_hazards, (BoundaryLevel::Landlock, no_gaps), no_gaps),
             (READS, base(), Some(5), &no_hazards, (BoundaryLevel::Landlock, &[Signals]), no_gaps),
             (READS, base(), None, &no_hazards, (BoundaryLevel::None, all_gaps), no_gaps),
@@ -357,14 +371,14 @@ mod tests {
             (WRITES, base(), None, &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
             (WRITES, unenforced(), Some(6), &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
         ] {
-            let case = format!("{access:?} {sandbox:?} {version:?} {environment:?}");
+            let case = format!("{access:?} {sandbox:?} {version:?} {facts:?}");
             let capabilities = Capabilities { landlock: version, bubblewrap: false };
-            let found = isolate(access, &sandbox, capabilities, environment).boundary;
-            assert_eq!(found, Boundary { level, gaps: landlock.to_vec() }, "{case}");
+            let boundary = choose_confinement(access, &sandbox, capabilities, facts).boundary;
+            assert_eq!(boundary, Boundary { level, gaps: landlock.to_vec() }, "{case}");
             let capabilities = Capabilities { landlock: version, bubblewrap: true };
             assert_eq!(
-                isolate(access, &sandbox, capabilities, environment).boundary.gaps,
-                wrapped,
+                choose_confinement(access, &sandbox, capabilities, facts).boundary.gaps,
+                bubblewrap_gaps,
                 "{case}"
             );
         }

@@ -17,19 +17,19 @@ const BUDGET_ALERT_PERCENT: u64 = 80;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlertInput {
     /// An endpoint received this number of requests.
-    Requested(String, u64),
+    RequestsReceived(String, u64),
     /// An execution of an agent ended; true if it succeeded.
-    Ended(AgentId, bool),
+    ExecutionEnded(AgentId, bool),
     /// An execution of a schedule ended: the number of consecutive failures, and the limit that opens an alert.
-    Scheduled(ScheduleId, u32, u32),
+    ScheduledExecutionEnded(ScheduleId, u32, u32),
     /// An agent has used this share of its day's budget, in percent; the next day starts after this time.
-    Spent(AgentId, u64, Duration),
+    BudgetUsed(AgentId, u64, Duration),
     /// An agent is not restarted.
     Quarantined(AgentId),
     /// These resources of the machine are short.
-    Short(Vec<Shortage>),
+    Shortages(Vec<Shortage>),
     /// The disk of the ledger has this number of free bytes.
-    Free(u64),
+    LedgerFreeBytes(u64),
     /// A notification was given up after this number of failures.
     PushAbandoned(u32),
     /// Time has passed.
@@ -69,13 +69,13 @@ pub fn step(
 ) -> (AlertTracker, Vec<AlertChange>) {
     let mut changes = Vec::new();
     match alert_input {
-        AlertInput::Requested(endpoint, count) => {
+        AlertInput::RequestsReceived(endpoint, count) => {
             tracker.count_requests((endpoint, count), now, spec, &mut changes);
         }
-        AlertInput::Ended(agent, succeeded) => {
-            tracker.count_end(agent, succeeded, spec, &mut changes);
+        AlertInput::ExecutionEnded(agent, succeeded) => {
+            tracker.count_outcome(agent, succeeded, spec, &mut changes);
         }
-        AlertInput::Scheduled(id, streak, limit) => {
+        AlertInput::ScheduledExecutionEnded(id, streak, limit) => {
             let key = (AlertCause::ScheduleFailing, id.to_string());
             if limit > 0 && streak >= limit {
                 tracker.open(key, None, (streak.into(), limit.into()), &mut changes);
@@ -83,8 +83,8 @@ pub fn step(
                 tracker.close(key, &mut changes);
             }
         }
-        AlertInput::Spent(agent, percent, left) => {
-            tracker.update_budget(agent, (percent, now + left), &mut changes);
+        AlertInput::BudgetUsed(agent, percent, time_left) => {
+            tracker.update_budget(agent, (percent, now + time_left), &mut changes);
         }
         AlertInput::Quarantined(agent) => {
             tracker.open(
@@ -94,8 +94,8 @@ pub fn step(
                 &mut changes,
             );
         }
-        AlertInput::Short(short) => tracker.update_shortages(&short, &mut changes),
-        AlertInput::Free(bytes) => tracker.update_free_space(bytes, spec, &mut changes),
+        AlertInput::Shortages(shortages) => tracker.update_shortages(&shortages, &mut changes),
+        AlertInput::LedgerFreeBytes(bytes) => tracker.update_free_space(bytes, spec, &mut changes),
         AlertInput::PushAbandoned(failures) => {
             let (key, until) = ((AlertCause::PushGivenUp, String::new()), now + spec.linger);
             tracker.open(key, Some(until), (failures.into(), 0), &mut changes);
@@ -154,7 +154,7 @@ impl AlertTracker {
         }
     }
 
-    fn count_end(
+    fn count_outcome(
         &mut self,
         agent: AgentId,
         succeeded: bool,
@@ -190,13 +190,15 @@ impl AlertTracker {
     }
 
     /// Opens an alert for each short resource, and closes each alert whose resource is no longer short.
-    fn update_shortages(&mut self, short: &[Shortage], changes: &mut Vec<AlertChange>) {
-        let named: Vec<_> = short.iter().map(|short| short.as_words().to_owned()).collect();
-        let is_over = |key: &&AlertKey| key.0 == AlertCause::Pressure && !named.contains(&key.1);
-        for key in self.open.keys().filter(is_over).cloned().collect::<Vec<_>>() {
+    fn update_shortages(&mut self, shortages: &[Shortage], changes: &mut Vec<AlertChange>) {
+        let subjects: Vec<_> =
+            shortages.iter().map(|shortage| shortage.as_words().to_owned()).collect();
+        let has_ended =
+            |key: &&AlertKey| key.0 == AlertCause::Pressure && !subjects.contains(&key.1);
+        for key in self.open.keys().filter(has_ended).cloned().collect::<Vec<_>>() {
             self.close(key, changes);
         }
-        for subject in named {
+        for subject in subjects {
             self.open((AlertCause::Pressure, subject), None, (1, 0), changes);
         }
     }
@@ -218,15 +220,16 @@ impl AlertTracker {
         }
         let closing_count = spec.requests_per_minute as usize * 4 / 5;
         let requests = &self.requests;
-        let is_over = |(key, until): &(&AlertKey, &Option<Duration>)| match key.0 {
+        let has_ended = |(key, until): &(&AlertKey, &Option<Duration>)| match key.0 {
             AlertCause::RequestRate => {
                 requests.get(&key.1).is_none_or(|times| times.len() <= closing_count)
             }
             _ => until.is_some_and(|until| until <= now),
         };
-        let over: Vec<_> = self.open.iter().filter(is_over).map(|(key, _)| key.clone()).collect();
+        let ended_keys: Vec<_> =
+            self.open.iter().filter(has_ended).map(|(key, _)| key.clone()).collect();
         self.requests.retain(|_, times| !times.is_empty());
-        for key in over {
+        for key in ended_keys {
             self.close(key, changes);
         }
     }

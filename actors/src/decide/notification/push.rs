@@ -25,7 +25,7 @@ pub enum DeliveryStep {
         /// Number of the event.
         event: u64,
         /// True if this is the outcome, after which nothing is sent.
-        last: bool,
+        is_last: bool,
     },
     /// Record that there was nothing to send.
     Record(DeliveryState),
@@ -39,7 +39,7 @@ pub enum DeliveryResult {
     /// The receiver acknowledged the event.
     Received {
         /// True if the event was the outcome.
-        last: bool,
+        is_last: bool,
     },
     /// The delivery failed, or its result is unknown.
     Failed,
@@ -47,15 +47,15 @@ pub enum DeliveryResult {
 
 /// Decides the next step for a target from its undelivered events.
 #[must_use]
-pub fn next_step(pending: &PendingTarget, events: &[Event], now: DateTime<Utc>) -> DeliveryStep {
-    let state = pending.state;
-    let seen = |event: &&Event| event.number > state.delivered;
-    let next = events.iter().filter(seen).find(|event| is_notifiable(&event.data));
+pub fn next_step(target: &PendingTarget, events: &[Event], now: DateTime<Utc>) -> DeliveryStep {
+    let state = target.state;
+    let is_undelivered = |event: &&Event| event.number > state.delivered;
+    let next = events.iter().filter(is_undelivered).find(|event| is_notifiable(&event.data));
     if let Some(event) = next {
-        return DeliveryStep::Send { event: event.number, last: is_end(&event.data) };
+        return DeliveryStep::Send { event: event.number, is_last: is_outcome(&event.data) };
     }
     let delivered = events.last().map_or(state.delivered, |event| event.number);
-    if pending.ended {
+    if target.ended {
         let stage = DeliveryStage::Finished;
         return DeliveryStep::Record(DeliveryState { delivered, stage, due: now, ..state });
     }
@@ -75,22 +75,22 @@ pub fn next_state(
     max_age: Duration,
 ) -> DeliveryState {
     match result {
-        DeliveryResult::Received { last } => DeliveryState {
+        DeliveryResult::Received { is_last } => DeliveryState {
             delivered: event,
             failures: 0,
             failing_since: None,
             due: now,
-            stage: if last { DeliveryStage::Finished } else { DeliveryStage::Open },
+            stage: if is_last { DeliveryStage::Finished } else { DeliveryStage::Open },
         },
         DeliveryResult::Failed => {
             let failures = state.failures.saturating_add(1);
-            let since = state.failing_since.unwrap_or(now);
-            let is_old = (now - since).to_std().is_ok_and(|age| age >= max_age);
+            let failing_since = state.failing_since.unwrap_or(now);
+            let is_old = (now - failing_since).to_std().is_ok_and(|age| age >= max_age);
             let is_abandoned = failures >= MAX_DELIVERY_ATTEMPTS || is_old;
             DeliveryState {
                 delivered: state.delivered,
                 failures,
-                failing_since: Some(since),
+                failing_since: Some(failing_since),
                 due: now + TimeDelta::from_std(retry_pause(failures)).unwrap_or_default(),
                 stage: if is_abandoned { DeliveryStage::Abandoned } else { DeliveryStage::Open },
             }
@@ -108,10 +108,10 @@ fn retry_pause(failures: u32) -> Duration {
 /// clean-up, because a failed attempt that is retried is no outcome.
 fn is_notifiable(event: &EventKind) -> bool {
     match event {
-        EventKind::StateChanged(moved) => {
-            match (notified_state(moved.from), notified_state(moved.to)) {
+        EventKind::StateChanged(change) => {
+            match (notified_state(change.from), notified_state(change.to)) {
                 (Some(from), Some(to)) => from != to,
-                (None, _) | (_, None) => is_end(event),
+                (None, _) | (_, None) => is_outcome(event),
             }
         }
         EventKind::Artifact { .. }
@@ -121,8 +121,8 @@ fn is_notifiable(event: &EventKind) -> bool {
 }
 
 /// Returns true if the event is the outcome. The clean-up follows every outcome in the same commit.
-fn is_end(event: &EventKind) -> bool {
-    matches!(event, EventKind::StateChanged(moved) if moved.to == State::Cleanup)
+fn is_outcome(event: &EventKind) -> bool {
+    matches!(event, EventKind::StateChanged(change) if change.to == State::Cleanup)
 }
 
 /// Public form of a state that belongs neither to an outcome nor to a retry.
@@ -161,7 +161,7 @@ mod tests {
         DeliveryState { delivered, failures: 0, failing_since: None, due: at_second(0), stage }
     }
 
-    fn pending(delivered: u64, ended: bool) -> PendingTarget {
+    fn pending_target(delivered: u64, ended: bool) -> PendingTarget {
         PendingTarget {
             execution: ExecutionId(Uuid::nil()),
             id: "it".to_owned(),
@@ -213,7 +213,7 @@ mod tests {
         let id = "a".to_owned();
         let (name, description, pieces, append, last) = (None, None, Vec::new(), false, true);
         let artifact = EventKind::Artifact { id, name, description, pieces, append, last };
-        let all = events(&[
+        let all_events = events(&[
             state_change((Idle, Starting)),
             state_change((Starting, Running)),
             EventKind::ProcessStarted { pid: 1 },
@@ -227,29 +227,29 @@ mod tests {
             state_change((Completed, Cleanup)),
             state_change((Cleanup, Idle)),
         ]);
-        let send = |event, last| DeliveryStep::Send { event, last };
+        let send = |event, is_last| DeliveryStep::Send { event, is_last };
         let mut notified = Vec::new();
-        let mut known = 0;
-        while let DeliveryStep::Send { event, last } =
-            next_step(&pending(known, true), &all, at_second(0))
+        let mut delivered = 0;
+        while let DeliveryStep::Send { event, is_last } =
+            next_step(&pending_target(delivered, true), &all_events, at_second(0))
         {
-            notified.push(send(event, last));
-            known = event;
+            notified.push(send(event, is_last));
+            delivered = event;
         }
         assert_eq!(notified, [send(1, false), send(7, false), send(8, false), send(11, true)]);
         assert_eq!(
-            next_step(&pending(1, false), &all[..4], at_second(5)),
+            next_step(&pending_target(1, false), &all_events[..4], at_second(5)),
             DeliveryStep::Record(DeliveryState { due: at_second(5), ..delivery_state(4) }),
             "nothing to tell, and known"
         );
-        assert_eq!(next_step(&pending(4, false), &[], at_second(5)), DeliveryStep::Wait);
+        assert_eq!(next_step(&pending_target(4, false), &[], at_second(5)), DeliveryStep::Wait);
         let finished = DeliveryState {
             due: at_second(5),
             stage: DeliveryStage::Finished,
             ..delivery_state(12)
         };
         assert_eq!(
-            next_step(&pending(11, true), &all[11..], at_second(5)),
+            next_step(&pending_target(11, true), &all_events[11..], at_second(5)),
             DeliveryStep::Record(finished)
         );
     }
@@ -278,10 +278,10 @@ mod tests {
             DeliveryStage::Abandoned
         );
         let received =
-            next_state(later, 4, DeliveryResult::Received { last: false }, at_second(9), hour);
+            next_state(later, 4, DeliveryResult::Received { is_last: false }, at_second(9), hour);
         assert_eq!(received, DeliveryState { due: at_second(9), ..delivery_state(4) });
         let last =
-            next_state(later, 4, DeliveryResult::Received { last: true }, at_second(9), hour);
+            next_state(later, 4, DeliveryResult::Received { is_last: true }, at_second(9), hour);
         assert_eq!(last.stage, DeliveryStage::Finished);
     }
 }

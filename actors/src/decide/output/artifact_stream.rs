@@ -37,45 +37,45 @@ pub struct ArtifactPiece<P> {
 pub struct ArtifactStream {
     redactor: Arc<Redactor>,
     /// Open texts; the one that grew last is the last.
-    open: VecDeque<(String, EarlyRedactionStream)>,
+    open_texts: VecDeque<(String, EarlyRedactionStream)>,
 }
 
 impl ArtifactStream {
     /// Creates a state without artifacts.
     #[must_use]
     pub const fn new(redactor: Arc<Redactor>) -> Self {
-        Self { redactor, open: VecDeque::new() }
+        Self { redactor, open_texts: VecDeque::new() }
     }
 
     /// Adds a piece of an artifact, and returns what can be shown now, in order: of this artifact, and of others that
     /// are no longer held back. A piece that adds nothing visible is omitted, but the start and the end of an artifact
     /// are always shown.
-    pub fn take(&mut self, piece: ArtifactPiece<Part>) -> Vec<ArtifactPiece<RedactedPart>> {
+    pub fn push(&mut self, piece: ArtifactPiece<Part>) -> Vec<ArtifactPiece<RedactedPart>> {
         let ArtifactPiece { id, name, description, parts, append, last } = piece;
-        let mut open = self.release(&id);
+        let mut open_text = self.take_open_text(&id);
         let mut visible = Vec::new();
         if !append {
-            visible.extend(open.take().and_then(|text| remainder(&id, text)));
+            visible.extend(open_text.take().and_then(|text| remainder(&id, text)));
         }
-        let was_open = open.is_some();
+        let was_open = open_text.is_some();
         let parts = if append { join_texts(parts) } else { parts.into() };
-        let (mut parts, open) = self.append(open, parts, last);
-        let is_silent = parts.is_empty() && was_open && !last;
+        let (mut parts, open_text) = self.append(open_text, parts, last);
+        let is_invisible = parts.is_empty() && was_open && !last;
         if parts.is_empty() {
-            parts.push(RedactedPart::text(String::new(), 0));
+            parts.push(RedactedPart::from_redacted_text(String::new(), 0));
         }
-        if !is_silent {
+        if !is_invisible {
             visible.push(ArtifactPiece { id: id.clone(), name, description, parts, append, last });
         }
-        visible.extend(open.and_then(|text| self.hold(id, text)));
+        visible.extend(open_text.and_then(|text| self.keep_open(id, text)));
         visible
     }
 
     /// Returns the text of all open artifacts that can be shown now, although more text will follow.
     pub fn idle(&mut self) -> Vec<ArtifactPiece<RedactedPart>> {
-        let visible = self.open.iter_mut().filter_map(|(id, text)| {
-            let before = text.count();
-            let visible = visible_part((text.release(), text.count() - before))?;
+        let visible = self.open_texts.iter_mut().filter_map(|(id, text)| {
+            let count_before = text.count();
+            let visible = visible_part((text.release(), text.count() - count_before))?;
             Some(continuation(id.clone(), visible, false))
         });
         visible.collect()
@@ -83,27 +83,27 @@ impl ArtifactStream {
 
     /// Returns the rest of all open artifacts, which do not continue.
     pub fn end(&mut self) -> Vec<ArtifactPiece<RedactedPart>> {
-        self.open
+        self.open_texts
             .drain(..)
             .map(|(id, mut text)| final_piece(id, finish_text(&mut text), true))
             .collect()
     }
 
-    fn release(&mut self, id: &str) -> Option<EarlyRedactionStream> {
-        let at = self.open.iter().position(|(open, _)| open == id)?;
-        self.open.remove(at).map(|(_, text)| text)
+    fn take_open_text(&mut self, id: &str) -> Option<EarlyRedactionStream> {
+        let index = self.open_texts.iter().position(|(open_id, _)| open_id == id)?;
+        self.open_texts.remove(index).map(|(_, text)| text)
     }
 
-    fn hold(
+    fn keep_open(
         &mut self,
         id: String,
         text: EarlyRedactionStream,
     ) -> Option<ArtifactPiece<RedactedPart>> {
-        self.open.push_back((id, text));
-        if self.open.len() <= MAX_OPEN_TEXTS {
+        self.open_texts.push_back((id, text));
+        if self.open_texts.len() <= MAX_OPEN_TEXTS {
             return None;
         }
-        let (id, text) = self.open.pop_front()?;
+        let (id, text) = self.open_texts.pop_front()?;
         remainder(&id, text)
     }
 
@@ -111,33 +111,33 @@ impl ArtifactStream {
     /// position can continue.
     fn append(
         &self,
-        open: Option<EarlyRedactionStream>,
+        open_text: Option<EarlyRedactionStream>,
         mut parts: VecDeque<Part>,
         last: bool,
     ) -> (Vec<RedactedPart>, Option<EarlyRedactionStream>) {
         let mut visible = Vec::new();
-        if let Some(mut text) = open {
-            let more = parts.pop_front_if(|part| is_plain_text(part));
+        if let Some(mut text) = open_text {
+            let next_part = parts.pop_front_if(|part| is_plain_text(part));
             let continues = parts.is_empty() && !last;
-            let before = text.count();
-            let mut released = push_part(&mut text, more);
+            let count_before = text.count();
+            let mut released = push_part(&mut text, next_part);
             if !continues {
                 released.push_str(&text.finish());
             }
-            visible.extend(visible_part((released, text.count() - before)));
+            visible.extend(visible_part((released, text.count() - count_before)));
             if continues {
                 return (visible, Some(text));
             }
         }
         let open_part = if last { None } else { parts.pop_back_if(|part| is_plain_text(part)) };
-        visible.extend(parts.iter().map(|part| RedactedPart::part(part, &self.redactor)));
-        let open = open_part.map(|open_part| {
+        visible.extend(parts.iter().map(|part| RedactedPart::redact(part, &self.redactor)));
+        let open_text = open_part.map(|open_part| {
             let mut text = EarlyRedactionStream::new(Arc::clone(&self.redactor));
             let released = push_part(&mut text, Some(open_part));
             visible.extend(visible_part((released, text.count())));
             text
         });
-        (visible, open)
+        (visible, open_text)
     }
 }
 
@@ -146,10 +146,10 @@ fn join_texts(parts: Vec<Part>) -> VecDeque<Part> {
     let mut joined: VecDeque<Part> = VecDeque::new();
     for part in parts {
         match (joined.back_mut(), &part) {
-            (Some(Part { content: Content::Text(text), filename: None, .. }), more)
-                if is_plain_text(more) =>
+            (Some(Part { content: Content::Text(text), filename: None, .. }), next_part)
+                if is_plain_text(next_part) =>
             {
-                text.push_str(plain_text(more));
+                text.push_str(plain_text(next_part));
             }
             _ => joined.push_back(part),
         }
@@ -165,20 +165,20 @@ fn plain_text(part: &Part) -> &str {
     if let Content::Text(text) = &part.content { text } else { "" }
 }
 
-fn push_part(text: &mut EarlyRedactionStream, more: Option<Part>) -> String {
-    more.map(|more| text.push(plain_text(&more).as_bytes())).unwrap_or_default()
+fn push_part(text: &mut EarlyRedactionStream, part: Option<Part>) -> String {
+    part.map(|part| text.push(plain_text(&part).as_bytes())).unwrap_or_default()
 }
 
 /// Redacted text with the number of redactions.
 type CountedText = (String, u64);
 
 fn finish_text(text: &mut EarlyRedactionStream) -> CountedText {
-    let before = text.count();
-    (text.finish(), text.count() - before)
+    let count_before = text.count();
+    (text.finish(), text.count() - count_before)
 }
 
 fn visible_part((text, redacted): CountedText) -> Option<RedactedPart> {
-    (!text.is_empty()).then(|| RedactedPart::text(text, redacted))
+    (!text.is_empty()).then(|| RedactedPart::from_redacted_text(text, redacted))
 }
 
 /// Returns the text that was held back, if there is any.
@@ -192,7 +192,7 @@ fn final_piece(
     (text, redacted): CountedText,
     last: bool,
 ) -> ArtifactPiece<RedactedPart> {
-    continuation(id, RedactedPart::text(text, redacted), last)
+    continuation(id, RedactedPart::from_redacted_text(text, redacted), last)
 }
 
 fn continuation(id: String, part: RedactedPart, last: bool) -> ArtifactPiece<RedactedPart> {

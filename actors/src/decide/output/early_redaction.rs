@@ -58,56 +58,60 @@ impl EarlyRedactionStream {
         if !line_stream.push(line).is_empty() {
             return String::new();
         }
-        let safe = line_stream.idle();
-        let new = safe.strip_prefix(&*self.early_text).unwrap_or_default().to_owned();
-        self.early_text.push_str(&new);
-        new
+        let safe_line = line_stream.release_safe_text();
+        let new_text = safe_line.strip_prefix(&*self.early_text).unwrap_or_default().to_owned();
+        self.early_text.push_str(&new_text);
+        new_text
     }
 
     /// Returns the text that is safe to show although the source has paused.
     pub fn idle(&mut self) -> String {
-        let released = self.stream.idle();
+        let released = self.stream.release_safe_text();
         self.strip_early_text(&released).to_owned()
     }
 
     /// Returns the rest. Afterwards the stream equals a new one.
     pub fn finish(&mut self) -> String {
         let released = self.stream.finish();
-        let rest = self.strip_early_text(&released).to_owned();
+        let remainder = self.strip_early_text(&released).to_owned();
         (self.line, self.early_text) = (Some(Vec::new()), String::new());
-        rest
+        remainder
     }
 
     /// Returns the number of redactions so far.
     #[must_use]
     pub const fn count(&self) -> u64 {
-        self.stream.count()
+        self.stream.redaction_count()
     }
 
     /// Stores the unfinished line.
     fn buffer_line(&mut self, bytes: &[u8]) {
         let newline = bytes.iter().rposition(|byte| *byte == b'\n');
         let line_start = newline.map_or(0, |newline| newline + 1);
-        let rest = bytes.get(line_start..).unwrap_or_default();
+        let line_bytes = bytes.get(line_start..).unwrap_or_default();
         let line = if newline.is_some() { Some(Vec::new()) } else { self.line.take() };
-        self.line =
-            line.filter(|line| line.len() + rest.len() <= MAX_EARLY_LINE_BYTES).map(|mut line| {
-                line.extend_from_slice(rest);
+        self.line = line.filter(|line| line.len() + line_bytes.len() <= MAX_EARLY_LINE_BYTES).map(
+            |mut line| {
+                line.extend_from_slice(line_bytes);
                 line
-            });
+            },
+        );
     }
 
     /// Returns the part of a released text that was not shown early.
     fn strip_early_text<'g>(&mut self, released: &'g str) -> &'g str {
-        let same =
-            self.early_text.chars().zip(released.chars()).take_while(|(one, other)| one == other);
-        let length = same.map(|(one, _)| one.len_utf8()).sum();
-        let rest = released.get(length..).unwrap_or_default();
-        if rest.is_empty() {
-            self.early_text.drain(..length);
+        let common_chars = self
+            .early_text
+            .chars()
+            .zip(released.chars())
+            .take_while(|(early_char, released_char)| early_char == released_char);
+        let common_length = common_chars.map(|(early_char, _)| early_char.len_utf8()).sum();
+        let new_text = released.get(common_length..).unwrap_or_default();
+        if new_text.is_empty() {
+            self.early_text.drain(..common_length);
         } else {
             self.early_text.clear();
         }
-        rest
+        new_text
     }
 }

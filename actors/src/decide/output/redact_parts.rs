@@ -34,7 +34,7 @@ pub struct RedactedPart {
 impl RedactedPart {
     /// Redacts one part.
     #[must_use]
-    pub fn part(part: &Part, redactor: &Redactor) -> Self {
+    pub fn redact(part: &Part, redactor: &Redactor) -> Self {
         let (kind, text, redacted) = redact_content(&part.content, redactor);
         let (filename, media_type) = (part.filename.clone(), part.media_type.clone());
         Self { kind, text, filename, media_type, redacted, dropped: 0, is_unchanged: redacted == 0 }
@@ -50,7 +50,7 @@ impl RedactedPart {
 
     /// Creates the part from a text that was redacted before in this many places.
     #[must_use]
-    pub const fn text(text: String, redacted: u64) -> Self {
+    pub const fn from_redacted_text(text: String, redacted: u64) -> Self {
         let (kind, filename, media_type) = (PartKind::Text, None, None);
         Self { kind, text, filename, media_type, redacted, dropped: 0, is_unchanged: true }
     }
@@ -70,21 +70,24 @@ pub fn redact(
     redactor: &Redactor,
     attempt_id: AttemptId,
     channel: TextChannel,
-    from: u64,
+    offset: u64,
 ) -> StoredParts {
-    let redacted = parts.iter().map(|part| RedactedPart::part(part, redactor));
-    assign_ranges(redacted, TextRange { attempt_id, channel, from, to: from })
+    let redacted_parts = parts.iter().map(|part| RedactedPart::redact(part, redactor));
+    assign_ranges(redacted_parts, TextRange { attempt_id, channel, from: offset, to: offset })
 }
 
 /// Places redacted parts one after the other, starting at an empty range.
 #[must_use]
-pub fn assign_ranges(parts: impl IntoIterator<Item = RedactedPart>, at: TextRange) -> StoredParts {
+pub fn assign_ranges(
+    parts: impl IntoIterator<Item = RedactedPart>,
+    start: TextRange,
+) -> StoredParts {
     let mut stored = StoredParts { text: String::new(), pieces: Vec::new(), is_unredacted: true };
     for RedactedPart { kind, text, filename, media_type, redacted, dropped, is_unchanged } in parts
     {
-        let from = at.from + stored.text.len() as u64;
+        let from = start.from + stored.text.len() as u64;
         stored.text.push_str(&text);
-        let text = TextRange { from, to: at.from + stored.text.len() as u64, ..at };
+        let text = TextRange { from, to: start.from + stored.text.len() as u64, ..start };
         stored.pieces.push(StoredPart { kind, text, filename, media_type, redacted, dropped });
         stored.is_unredacted &= is_unchanged;
     }

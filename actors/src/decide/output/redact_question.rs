@@ -17,7 +17,7 @@ const MAX_ARGUMENT_BYTES: usize = 16 * 1024;
 #[must_use]
 pub fn redact_question(question: Question, redactor: &Redactor) -> Question {
     let Question { kind, message, options, subject, schema } = question;
-    let option = |option: QuestionOption| QuestionOption {
+    let redact_option = |option: QuestionOption| QuestionOption {
         // The answer to a permission request is allow or deny; other questions need the id as it is.
         id: if kind.is_permission() {
             redact_text(&option.id, MAX_SENTENCE_BYTES, redactor)
@@ -30,7 +30,7 @@ pub fn redact_question(question: Question, redactor: &Redactor) -> Question {
     Question {
         kind,
         message: redact_text(&message, MAX_SENTENCE_BYTES, redactor),
-        options: options.into_iter().map(option).collect(),
+        options: options.into_iter().map(redact_option).collect(),
         subject: subject.map(|call| redact_tool_call(call, redactor)),
         schema: schema.map(|schema| redact_value(schema, redactor)),
     }
@@ -56,15 +56,15 @@ pub fn redact_end(end: &InteractionEnd, redactor: &Redactor) -> InteractionEnd {
 }
 
 fn redact_tool_call(call: ToolCallSubject, redactor: &Redactor) -> ToolCallSubject {
-    let short = |name: &str| redact_text(name, MAX_SENTENCE_BYTES, redactor);
+    let redact_name = |name: &str| redact_text(name, MAX_SENTENCE_BYTES, redactor);
     ToolCallSubject {
-        id: short(&call.id),
-        tool: short(&call.tool),
-        kind: call.kind.as_deref().map(short),
-        title: call.title.as_deref().map(short),
+        id: redact_name(&call.id),
+        tool: redact_name(&call.tool),
+        kind: call.kind.as_deref().map(redact_name),
+        title: call.title.as_deref().map(redact_name),
         command: call.command.map(|command| redact_text(&command, MAX_ARGUMENT_BYTES, redactor)),
-        paths: call.paths.iter().map(|path| short(path)).collect(),
-        url: call.url.as_deref().map(short),
+        paths: call.paths.iter().map(|path| redact_name(path)).collect(),
+        url: call.url.as_deref().map(redact_name),
         args: redact_value(call.args, redactor),
     }
 }
@@ -128,8 +128,8 @@ mod tests {
             schema: None,
         };
         let redacted = redact_question(question, &redactor);
-        let written = serde_json::to_string(&redacted).unwrap();
-        assert!(!written.contains(SECRET), "{written}");
+        let question_json = serde_json::to_string(&redacted).unwrap();
+        assert!(!question_json.contains(SECRET), "{question_json}");
         assert!(!redacted.message.contains(['\u{202e}', '\u{1b}']), "{:?}", redacted.message);
         assert_eq!(redacted.subject.map(|call| call.args["n"].clone()), Some(json!(1)));
     }

@@ -38,7 +38,7 @@ enum RawContent<'c> {
 
 /// Texts of a schedule that may contain a secret.
 #[derive(Serialize, Deserialize)]
-struct RawTexts<'s> {
+struct RawScheduleTexts<'s> {
     name: Cow<'s, str>,
     input: Cow<'s, str>,
     params: Cow<'s, BTreeMap<String, String>>,
@@ -55,7 +55,7 @@ pub fn encode_input(input: &Input) -> Vec<u8> {
 #[must_use]
 pub fn decode_input(bytes: &[u8], overrides: Overrides) -> Option<Input> {
     let RawInput { parts, params } = serde_json::from_slice(bytes).ok()?;
-    let parts = parts.into_iter().map(part).collect();
+    let parts = parts.into_iter().map(decode_part).collect();
     Some(Input { parts, params: params.into_owned(), overrides })
 }
 
@@ -63,13 +63,13 @@ pub fn decode_input(bytes: &[u8], overrides: Overrides) -> Option<Input> {
 #[must_use]
 pub fn encode_schedule(spec: &ScheduleSpec) -> Vec<u8> {
     let (name, input) = (Cow::Borrowed(spec.name.as_str()), Cow::Borrowed(spec.input.as_str()));
-    encode(&RawTexts { name, input, params: Cow::Borrowed(&spec.params) })
+    encode(&RawScheduleTexts { name, input, params: Cow::Borrowed(&spec.params) })
 }
 
 /// Returns the schedule with the texts that were sealed; `None` if the bytes are not valid.
 #[must_use]
 pub fn decode_schedule(bytes: &[u8], redacted: ScheduleSpec) -> Option<ScheduleSpec> {
-    let RawTexts { name, input, params } = serde_json::from_slice(bytes).ok()?;
+    let RawScheduleTexts { name, input, params } = serde_json::from_slice(bytes).ok()?;
     let (name, input, params) = (name.into_owned(), input.into_owned(), params.into_owned());
     Some(ScheduleSpec { name, input, params, ..redacted })
 }
@@ -89,7 +89,7 @@ fn raw_part(part: &Part) -> RawPart<'_> {
     RawPart { content, filename: filename.map(Into::into), media_type: media_type.map(Into::into) }
 }
 
-fn part(raw: RawPart<'_>) -> Part {
+fn decode_part(raw: RawPart<'_>) -> Part {
     let content = match raw.content {
         RawContent::Text(text) => Content::Text(text.into_owned()),
         RawContent::Data(data) => Content::Data(data.into_owned()),
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    fn content() -> impl Strategy<Value = Content> {
+    fn any_content() -> impl Strategy<Value = Content> {
         let data = prop_oneof![
             any::<f64>()
                 .prop_filter("JSON has no other numbers", |it| it.is_finite())
@@ -127,9 +127,9 @@ mod tests {
         ]
     }
 
-    fn part() -> impl Strategy<Value = Part> {
-        let name = || proptest::option::of(".{0,20}");
-        (content(), name(), name()).prop_map(|(content, filename, media_type)| Part {
+    fn any_part() -> impl Strategy<Value = Part> {
+        let any_name = || proptest::option::of(".{0,20}");
+        (any_content(), any_name(), any_name()).prop_map(|(content, filename, media_type)| Part {
             content,
             filename,
             media_type,
@@ -139,14 +139,14 @@ mod tests {
     proptest! {
         #[test]
         fn an_input_survives_a_round_trip(
-            parts in proptest::collection::vec(part(), 0..5),
+            parts in proptest::collection::vec(any_part(), 0..5),
             params in proptest::collection::btree_map(".{0,9}", ".{0,40}", 0..4),
-            dir in proptest::option::of(".{0,9}"),
+            working_dir in proptest::option::of(".{0,9}"),
         ) {
-            let overrides = Overrides { working_dir: dir, ..Overrides::default() };
+            let overrides = Overrides { working_dir, ..Overrides::default() };
             let input = Input { parts, params, overrides: overrides.clone() };
-            let read = decode_input(&encode_input(&input), overrides);
-            prop_assert!(read == Some(input));
+            let decoded = decode_input(&encode_input(&input), overrides);
+            prop_assert!(decoded == Some(input));
         }
     }
 

@@ -7,14 +7,14 @@ const MAX_TAIL_BYTES: usize = 1 << 20;
 
 /// Division of a limit into head and tail, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HeadAndTail {
+pub struct HeadAndTailLimits {
     /// Bytes of the head.
     pub head: usize,
     /// Bytes of the tail.
     pub tail: usize,
 }
 
-impl HeadAndTail {
+impl HeadAndTailLimits {
     /// Returns the division of a limit.
     #[must_use]
     pub fn of(limit: usize) -> Self {
@@ -31,9 +31,9 @@ pub fn marker(dropped: u64) -> String {
 
 /// Removes the text before the last `max_bytes` bytes. Returns the number of removed bytes.
 pub fn keep_tail(text: &mut String, max_bytes: usize) -> u64 {
-    let from = text.ceil_char_boundary(text.len().saturating_sub(max_bytes));
-    text.drain(..from);
-    from as u64
+    let start = text.ceil_char_boundary(text.len().saturating_sub(max_bytes));
+    text.drain(..start);
+    start as u64
 }
 
 /// Ring buffer for the last bytes of a text.
@@ -53,10 +53,10 @@ impl TailBuffer {
 
     /// Appends bytes.
     pub fn push(&mut self, bytes: &[u8]) {
-        let (passed, last) = bytes.split_at(bytes.len().saturating_sub(self.max_bytes));
+        let (skipped, last) = bytes.split_at(bytes.len().saturating_sub(self.max_bytes));
         let excess = (self.bytes.len() + last.len()).saturating_sub(self.max_bytes);
         self.bytes.drain(..excess);
-        self.dropped += (passed.len() + excess) as u64;
+        self.dropped += (skipped.len() + excess) as u64;
         // A nearly full buffer would double its capacity by default and then use all of it.
         let capacity = self.bytes.capacity();
         let required = self.bytes.len() + last.len();
@@ -97,7 +97,7 @@ impl TailBuffer {
 /// Head and tail of a raw text.
 #[derive(Debug)]
 pub struct HeadAndTailBuffer {
-    limits: HeadAndTail,
+    limits: HeadAndTailLimits,
     head: Vec<u8>,
     tail: TailBuffer,
 }
@@ -106,7 +106,7 @@ impl HeadAndTailBuffer {
     /// Creates an empty text with this limit in bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        let limits = HeadAndTail::of(limit);
+        let limits = HeadAndTailLimits::of(limit);
         Self { limits, head: Vec::new(), tail: TailBuffer::new(limits.tail) }
     }
 
@@ -149,8 +149,9 @@ impl HeadAndTailBuffer {
 #[must_use]
 pub fn join_head_and_tail(mut head: Vec<u8>, missing: u64, mut tail: &[u8]) -> String {
     if missing > 0 {
-        let broken = tail.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
-        tail = tail.get(broken..).unwrap_or_default();
+        let continuation_bytes =
+            tail.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
+        tail = tail.get(continuation_bytes..).unwrap_or_default();
         head.truncate(complete_length(&head));
         head.extend_from_slice(marker(missing).as_bytes());
     }
@@ -161,44 +162,47 @@ pub fn join_head_and_tail(mut head: Vec<u8>, missing: u64, mut tail: &[u8]) -> S
 
 /// Returns the length without an incomplete character at the end.
 fn complete_length(bytes: &[u8]) -> usize {
-    let last = bytes.get(bytes.len().saturating_sub(3)..).unwrap_or_default();
-    let starts = (1..=last.len()).find(|back| {
-        let byte = last.get(last.len() - back).copied().unwrap_or_default();
+    let last_bytes = bytes.get(bytes.len().saturating_sub(3)..).unwrap_or_default();
+    let start_distance = (1..=last_bytes.len()).find(|distance| {
+        let byte = last_bytes.get(last_bytes.len() - distance).copied().unwrap_or_default();
         !(0x80..0xc0).contains(&byte)
     });
-    let Some(back) = starts else { return bytes.len() };
-    let first = last.get(last.len() - back).copied().unwrap_or_default();
-    let length = match first {
+    let Some(distance) = start_distance else { return bytes.len() };
+    let first_byte = last_bytes.get(last_bytes.len() - distance).copied().unwrap_or_default();
+    let length = match first_byte {
         0xc2..=0xdf => 2,
         0xe0..=0xef => 3,
         0xf0..=0xf4 => 4,
         _ => 1,
     };
-    if back < length { bytes.len() - back } else { bytes.len() }
+    if distance < length { bytes.len() - distance } else { bytes.len() }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::{HeadAndTail, HeadAndTailBuffer, marker};
+    use super::{HeadAndTailBuffer, HeadAndTailLimits, marker};
 
-    fn truncated(text: &[u8], limit: usize, mut size: impl FnMut() -> usize) -> String {
+    fn truncated(text: &[u8], limit: usize, mut chunk_size: impl FnMut() -> usize) -> String {
         let mut buffer = HeadAndTailBuffer::new(limit);
-        let mut rest = text;
-        while !rest.is_empty() {
-            let (piece, tail) = rest.split_at(size().clamp(1, rest.len()));
+        let mut remaining = text;
+        while !remaining.is_empty() {
+            let (piece, tail) = remaining.split_at(chunk_size().clamp(1, remaining.len()));
             buffer.push(piece);
-            rest = tail;
+            remaining = tail;
         }
         buffer.text()
     }
 
     #[test]
     fn an_output_limit_keeps_mostly_the_head() {
-        assert_eq!(HeadAndTail::of(10 << 20), HeadAndTail { head: 9 << 20, tail: 1 << 20 });
-        assert_eq!(HeadAndTail::of(1000), HeadAndTail { head: 750, tail: 250 });
-        assert_eq!(HeadAndTail::of(1), HeadAndTail { head: 1, tail: 0 });
+        assert_eq!(
+            HeadAndTailLimits::of(10 << 20),
+            HeadAndTailLimits { head: 9 << 20, tail: 1 << 20 }
+        );
+        assert_eq!(HeadAndTailLimits::of(1000), HeadAndTailLimits { head: 750, tail: 250 });
+        assert_eq!(HeadAndTailLimits::of(1), HeadAndTailLimits { head: 1, tail: 0 });
     }
 
     #[test]
@@ -206,11 +210,11 @@ mod tests {
         assert_eq!(truncated(b"0123456789", 10, || 1), "0123456789");
         let expected = "012345\n[... 2 bytes were dropped ...]\n89";
         assert_eq!(truncated(b"0123456789", 8, || 3), expected);
-        let mut far = HeadAndTailBuffer::new(8);
-        far.push(b"0123456");
-        far.skip(1_000_000);
-        far.push(b"789");
-        assert_eq!(far.text(), "012345\n[... 1000002 bytes were dropped ...]\n89");
+        let mut buffer = HeadAndTailBuffer::new(8);
+        buffer.push(b"0123456");
+        buffer.skip(1_000_000);
+        buffer.push(b"789");
+        assert_eq!(buffer.text(), "012345\n[... 1000002 bytes were dropped ...]\n89");
     }
 
     #[test]
@@ -226,7 +230,7 @@ mod tests {
         #[test]
         fn truncation_does_not_depend_on_the_chunks(length in 0_usize..3000, limit in 4_usize..400, size in 1_usize..500) {
             let text: String = ('a'..='z').cycle().take(length).collect();
-            let HeadAndTail { head, tail } = HeadAndTail::of(limit);
+            let HeadAndTailLimits { head, tail } = HeadAndTailLimits::of(limit);
             let expected = if length <= limit {
                 text.clone()
             } else {

@@ -29,9 +29,9 @@ pub fn check(question: &Question, answer: &AnswerValue) -> Result<AnswerValue, A
             check_length(reason.as_ref().map_or(0, String::len))?;
         }
         (Kind::ToolPermission | Kind::FileApproval, AnswerValue::Option { id }) => {
-            return decision_for(find_offered(question, id)?.kind);
+            return decision_for(find_option(question, id)?.kind);
         }
-        (Kind::Choice, AnswerValue::Option { id }) => _ = find_offered(question, id)?,
+        (Kind::Choice, AnswerValue::Option { id }) => _ = find_option(question, id)?,
         (Kind::Confirmation, AnswerValue::Option { id }) => check_confirmation(question, id)?,
         (Kind::Choice | Kind::TextInput, AnswerValue::Text { text }) => check_length(text.len())?,
         (Kind::Form, AnswerValue::Form { values }) => {
@@ -79,8 +79,8 @@ fn permission_from(question: &Question, word: &str) -> Option<AnswerValue> {
     if DENYING_WORDS.contains(&word) {
         return Some(AnswerValue::Deny { reason: None });
     }
-    let named = question.options.iter().filter(|it| has_name(it, word));
-    let decisions: Vec<_> = named.map(|option| decision_for(option.kind)).collect();
+    let matching_options = question.options.iter().filter(|it| has_name(it, word));
+    let decisions: Vec<_> = matching_options.map(|option| decision_for(option.kind)).collect();
     let denial = AnswerValue::Deny { reason: None };
     if decisions.contains(&Ok(denial.clone())) {
         return Some(denial);
@@ -93,9 +93,9 @@ fn permission_from(question: &Question, word: &str) -> Option<AnswerValue> {
 }
 
 fn confirmation_from(question: &Question, word: &str) -> Option<AnswerValue> {
-    let by_name = option_from(question, word);
-    if by_name.is_some() {
-        return by_name;
+    let named_option = option_from(question, word);
+    if named_option.is_some() {
+        return named_option;
     }
     let (is_yes, is_no) = (ALLOWING_WORDS.contains(&word), DENYING_WORDS.contains(&word));
     if question.options.is_empty() && (is_yes || is_no) {
@@ -125,11 +125,11 @@ fn has_name(option: &QuestionOption, word: &str) -> bool {
     [&option.id, &option.name].iter().any(|name| name.trim().to_lowercase() == word)
 }
 
-fn find_offered<'q>(question: &'q Question, id: &str) -> Result<&'q QuestionOption, AnswerFault> {
-    let mut named = question.options.iter().filter(|option| option.id == id);
-    let first = named.next().ok_or(AnswerFault::UnknownOption)?;
+fn find_option<'q>(question: &'q Question, id: &str) -> Result<&'q QuestionOption, AnswerFault> {
+    let mut options_with_id = question.options.iter().filter(|option| option.id == id);
+    let first = options_with_id.next().ok_or(AnswerFault::UnknownOption)?;
     // Options with one id and two meanings: the person cannot have seen which is meant.
-    if named.any(|other| other.kind != first.kind) {
+    if options_with_id.any(|other| other.kind != first.kind) {
         return Err(AnswerFault::UnclearOption);
     }
     Ok(first)
@@ -147,7 +147,7 @@ fn check_confirmation(question: &Question, id: &str) -> Result<(), AnswerFault> 
     if question.options.is_empty() && [YES_OPTION_ID, NO_OPTION_ID].contains(&id) {
         return Ok(());
     }
-    find_offered(question, id).map(|_| ())
+    find_option(question, id).map(|_| ())
 }
 
 const fn check_length(bytes: usize) -> Result<(), AnswerFault> {

@@ -17,9 +17,9 @@ pub(super) fn check(schema: Option<&Value>, values: &Value) -> Result<(), Answer
     if schema.get("type").is_some_and(|it| it != "object") {
         return Err(AnswerFault::UnsupportedForm);
     }
-    let none = Map::new();
+    let no_fields = Map::new();
     let fields = match schema.get("properties") {
-        None => &none,
+        None => &no_fields,
         Some(fields) => fields.as_object().ok_or(AnswerFault::UnsupportedForm)?,
     };
     let values = values.as_object().ok_or(AnswerFault::NotAnObject)?;
@@ -76,15 +76,15 @@ impl FormField<'_> {
         }
         let bound =
             |name| self.schema.get(name).map(|it| it.as_f64().ok_or(AnswerFault::UnsupportedForm));
-        let is_outside = |name, is_wrong: fn(f64, f64) -> bool| match bound(name) {
+        let is_beyond = |name, is_wrong: fn(f64, f64) -> bool| match bound(name) {
             None => Ok(false),
             Some(limit) => Ok(is_wrong(number, limit?)),
         };
-        let outside = is_outside("minimum", |number, limit| number < limit)?
-            || is_outside("maximum", |number, limit| number > limit)?
-            || is_outside("exclusiveMinimum", |number, limit| number <= limit)?
-            || is_outside("exclusiveMaximum", |number, limit| number >= limit)?;
-        if outside { Err(self.out_of_bounds()) } else { Ok(()) }
+        let is_out_of_bounds = is_beyond("minimum", |number, limit| number < limit)?
+            || is_beyond("maximum", |number, limit| number > limit)?
+            || is_beyond("exclusiveMinimum", |number, limit| number <= limit)?
+            || is_beyond("exclusiveMaximum", |number, limit| number >= limit)?;
+        if is_out_of_bounds { Err(self.out_of_bounds()) } else { Ok(()) }
     }
 
     /// Checks a list of texts, each of which the schema offers.
@@ -116,14 +116,14 @@ impl FormField<'_> {
 
     /// Checks that a schema offers a value, by `enum`, `const`, or a list of titled constants.
     fn check_offered(&self, schema: &Map<String, Value>, value: &Value) -> Result<(), AnswerFault> {
-        let list = |name: &str| match schema.get(name) {
+        let constants = |name: &str| match schema.get(name) {
             None => Ok(None),
-            Some(list) => list.as_array().map(Some).ok_or(AnswerFault::UnsupportedForm),
+            Some(constants) => constants.as_array().map(Some).ok_or(AnswerFault::UnsupportedForm),
         };
         let is_offered = schema.get("const").is_none_or(|it| it == value)
-            && list("enum")?.is_none_or(|list| list.contains(value))
-            && list("oneOf")?.is_none_or(|list| has_constant(list, value))
-            && list("anyOf")?.is_none_or(|list| has_constant(list, value));
+            && constants("enum")?.is_none_or(|constants| constants.contains(value))
+            && constants("oneOf")?.is_none_or(|constants| has_constant(constants, value))
+            && constants("anyOf")?.is_none_or(|constants| has_constant(constants, value));
         if is_offered {
             Ok(())
         } else {
@@ -177,30 +177,34 @@ mod tests {
 
     #[test]
     fn other_values_are_refused() {
-        let f = || "f".to_owned();
-        let wrong = |expected| AnswerFault::WrongType { field: f(), expected };
-        let outside = || AnswerFault::OutOfBounds { field: f() };
-        let other = || AnswerFault::NotOffered { field: f() };
+        let field_name = || "f".to_owned();
+        let wrong_type = |expected| AnswerFault::WrongType { field: field_name(), expected };
+        let out_of_bounds = || AnswerFault::OutOfBounds { field: field_name() };
+        let not_offered = || AnswerFault::NotOffered { field: field_name() };
         for (field, value, expected) in [
-            (json!({"type": "string"}), json!(1), wrong("string")),
-            (json!({"type": "string"}), json!(null), wrong("string")),
-            (json!({"type": "boolean"}), json!("true"), wrong("boolean")),
-            (json!({"type": "number"}), json!("1"), wrong("number")),
-            (json!({"type": "integer"}), json!(1.5), wrong("integer")),
-            (json!({"type": "integer"}), json!(true), wrong("integer")),
-            (json!({"type": "array", "items": {}}), json!("a"), wrong("array")),
-            (json!({"type": "array", "items": {}}), json!([1]), wrong("array")),
-            (json!({"type": "string", "minLength": 2}), json!("a"), outside()),
-            (json!({"type": "string", "maxLength": 2}), json!("abc"), outside()),
-            (json!({"type": "number", "minimum": 1}), json!(0.9), outside()),
-            (json!({"type": "number", "maximum": 1}), json!(1.1), outside()),
-            (json!({"type": "number", "exclusiveMinimum": 1}), json!(1), outside()),
-            (json!({"type": "number", "exclusiveMaximum": 1}), json!(1), outside()),
-            (json!({"type": "array", "items": {}, "minItems": 1}), json!([]), outside()),
-            (json!({"type": "array", "items": {}, "maxItems": 1}), json!(["a", "b"]), outside()),
-            (json!({"type": "string", "enum": ["a"]}), json!("b"), other()),
-            (json!({"type": "string", "oneOf": [{"const": "a"}]}), json!("b"), other()),
-            (json!({"type": "array", "items": {"enum": ["a"]}}), json!(["a", "b"]), other()),
+            (json!({"type": "string"}), json!(1), wrong_type("string")),
+            (json!({"type": "string"}), json!(null), wrong_type("string")),
+            (json!({"type": "boolean"}), json!("true"), wrong_type("boolean")),
+            (json!({"type": "number"}), json!("1"), wrong_type("number")),
+            (json!({"type": "integer"}), json!(1.5), wrong_type("integer")),
+            (json!({"type": "integer"}), json!(true), wrong_type("integer")),
+            (json!({"type": "array", "items": {}}), json!("a"), wrong_type("array")),
+            (json!({"type": "array", "items": {}}), json!([1]), wrong_type("array")),
+            (json!({"type": "string", "minLength": 2}), json!("a"), out_of_bounds()),
+            (json!({"type": "string", "maxLength": 2}), json!("abc"), out_of_bounds()),
+            (json!({"type": "number", "minimum": 1}), json!(0.9), out_of_bounds()),
+            (json!({"type": "number", "maximum": 1}), json!(1.1), out_of_bounds()),
+            (json!({"type": "number", "exclusiveMinimum": 1}), json!(1), out_of_bounds()),
+            (json!({"type": "number", "exclusiveMaximum": 1}), json!(1), out_of_bounds()),
+            (json!({"type": "array", "items": {}, "minItems": 1}), json!([]), out_of_bounds()),
+            (
+                json!({"type": "array", "items": {}, "maxItems": 1}),
+                json!(["a", "b"]),
+                out_of_bounds(),
+            ),
+            (json!({"type": "string", "enum": ["a"]}), json!("b"), not_offered()),
+            (json!({"type": "string", "oneOf": [{"const": "a"}]}), json!("b"), not_offered()),
+            (json!({"type": "array", "items": {"enum": ["a"]}}), json!(["a", "b"]), not_offered()),
             (json!({"type": "object"}), json!({}), AnswerFault::UnsupportedForm),
             (json!({}), json!("a"), AnswerFault::UnsupportedForm),
             (json!(true), json!("a"), AnswerFault::UnsupportedForm),

@@ -21,11 +21,13 @@ pub(super) fn covers(patterns: &[String], paths: &[String], workspace: Option<&s
 /// component. So `.env` matches `a/.env`, and an agent cannot evade a rule by another spelling of the folder.
 pub(super) fn touches(patterns: &[String], paths: &[String], workspace: Option<&str>) -> bool {
     paths.iter().any(|path| {
-        let forms = interpretations(path, workspace.unwrap_or_default());
+        let candidates = interpretations(path, workspace.unwrap_or_default());
         patterns.iter().any(|pattern| {
             let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
-            let end = format!("*/{pattern}");
-            forms.iter().any(|form| matches(pattern, form) || matches(&end, form))
+            let suffix_pattern = format!("*/{pattern}");
+            candidates
+                .iter()
+                .any(|candidate| matches(pattern, candidate) || matches(&suffix_pattern, candidate))
         })
     })
 }
@@ -40,25 +42,25 @@ fn is_covered(patterns: &[String], path: &str, workspace: Option<&str>) -> bool 
         None => return false,
     };
     let Some(path) = normalize_absolute(&joined) else { return false };
-    let inside = workspace.and_then(|workspace| relative_to(&path, workspace));
+    let relative_path = workspace.and_then(|workspace| relative_to(&path, workspace));
     patterns.iter().any(|pattern| {
         if pattern.starts_with('/') {
             !has_parent(pattern) && matches(pattern, &path)
         } else {
             let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
-            inside.is_some_and(|inside| matches(pattern, inside))
+            relative_path.is_some_and(|relative_path| matches(pattern, relative_path))
         }
     })
 }
 
 /// Returns true if every program reads a path as it is written.
 fn is_plain(path: &str) -> bool {
-    let first = path.split('/').next().unwrap_or_default();
+    let first_component = path.split('/').next().unwrap_or_default();
     !path.is_empty()
         && !path.starts_with(['~', '$'])
         && !path.contains('\\')
         && !path.contains(char::is_control)
-        && !first.contains(':')
+        && !first_component.contains(':')
 }
 
 /// Returns an absolute path without empty components and without `.`; `None` for other paths and for those with `..`.
@@ -82,8 +84,12 @@ fn relative_to<'p>(path: &'p str, workspace: &str) -> Option<&'p str> {
 
 /// Returns the forms of a path that a program may see.
 fn interpretations(path: &str, workspace: &str) -> [String; 3] {
-    let bare = path.strip_prefix("file://").unwrap_or(path).replace('\\', "/");
-    let joined = if bare.starts_with('/') { bare.clone() } else { format!("{workspace}/{bare}") };
+    let bare_path = path.strip_prefix("file://").unwrap_or(path).replace('\\', "/");
+    let joined = if bare_path.starts_with('/') {
+        bare_path.clone()
+    } else {
+        format!("{workspace}/{bare_path}")
+    };
     let mut parts = Vec::new();
     for part in joined.split('/') {
         match part {
@@ -92,7 +98,7 @@ fn interpretations(path: &str, workspace: &str) -> [String; 3] {
             _ => parts.push(part),
         }
     }
-    [path.to_owned(), format!("/{}", parts.join("/")), bare]
+    [path.to_owned(), format!("/{}", parts.join("/")), bare_path]
 }
 
 #[cfg(test)]

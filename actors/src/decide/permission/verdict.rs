@@ -26,13 +26,13 @@ pub fn verdict(
 ) -> (PermissionVerdict, String) {
     for (index, rule) in policy.rules.iter().enumerate() {
         // A rule without a verdict must not widen anything.
-        let then = rule.then.unwrap_or(PermissionVerdict::Ask);
-        let fits = match then {
+        let verdict = rule.then.unwrap_or(PermissionVerdict::Ask);
+        let fits = match verdict {
             PermissionVerdict::Allow => covers(rule, subject, workspace),
             PermissionVerdict::Deny | PermissionVerdict::Ask => touches(rule, subject, workspace),
         };
         if fits {
-            return (then, format!("rules[{index}]"));
+            return (verdict, format!("rules[{index}]"));
         }
     }
     verdict_by_tool(policy, subject).unwrap_or_else(|| (policy.default, DEFAULT_RULE.to_owned()))
@@ -99,14 +99,15 @@ fn verdict_by_tool(
     policy: &PermissionPolicy,
     subject: &ToolCallSubject,
 ) -> Option<(PermissionVerdict, String)> {
-    let fitting = policy.tools.iter().filter(|(pattern, _)| matches_tool(pattern, subject));
-    let (pattern, then) =
-        fitting.max_by_key(|(pattern, then)| (restriction(**then), pattern.len()))?;
-    Some((*then, format!("tools.{pattern}")))
+    let matching_entries =
+        policy.tools.iter().filter(|(pattern, _)| matches_tool(pattern, subject));
+    let (pattern, verdict) = matching_entries
+        .max_by_key(|(pattern, verdict)| (restriction_rank(**verdict), pattern.len()))?;
+    Some((*verdict, format!("tools.{pattern}")))
 }
 
 /// Returns a number that is greater for a verdict that restricts more.
-const fn restriction(verdict: PermissionVerdict) -> u8 {
+const fn restriction_rank(verdict: PermissionVerdict) -> u8 {
     match verdict {
         PermissionVerdict::Allow => 0,
         PermissionVerdict::Ask => 1,
@@ -128,7 +129,7 @@ mod tests {
         PermissionRule { then: Some(then), ..Default::default() }
     }
 
-    fn edit(path: &str) -> ToolCallSubject {
+    fn edit_call(path: &str) -> ToolCallSubject {
         ToolCallSubject {
             tool: "Write".to_owned(),
             kind: Some("edit".to_owned()),
@@ -137,7 +138,7 @@ mod tests {
         }
     }
 
-    fn command(line: &str) -> ToolCallSubject {
+    fn command_call(line: &str) -> ToolCallSubject {
         ToolCallSubject {
             tool: "Bash".to_owned(),
             kind: Some("execute".to_owned()),
@@ -167,12 +168,15 @@ mod tests {
         };
         let with_args = ToolCallSubject {
             args: serde_json::json!({"command": "git status", "args": ["--x"]}),
-            ..command("git status")
+            ..command_call("git status")
         };
-        assert_eq!(decide(&policy, &command("git status")).0, Allow);
-        assert_eq!(decide(&policy, &edit("src/a")).0, Allow);
-        for call in [of_other_tool(command("git status")), of_other_tool(edit("src/a")), with_args]
-        {
+        assert_eq!(decide(&policy, &command_call("git status")).0, Allow);
+        assert_eq!(decide(&policy, &edit_call("src/a")).0, Allow);
+        for call in [
+            of_other_tool(command_call("git status")),
+            of_other_tool(edit_call("src/a")),
+            with_args,
+        ] {
             assert_eq!(decide(&policy, &call).0, Ask, "{call:?}");
         }
     }
@@ -185,21 +189,25 @@ mod tests {
             PermissionRule { tool: list(&["Bash"]), ..rule(Deny) },
         ];
         let policy = policy(rules, &[("execute", Allow)]);
-        for (line, then, by) in [
+        for (line, expected, rule_name) in [
             ("git push origin", Deny, "rules[0]"),
             ("git status", Allow, "rules[1]"),
             ("git status && git push", Deny, "rules[0]"),
             ("git status; ls", Deny, "rules[2]"),
             ("ls", Deny, "rules[2]"),
         ] {
-            assert_eq!(decide(&policy, &command(line)), (then, by.to_owned()), "{line}");
+            assert_eq!(
+                decide(&policy, &command_call(line)),
+                (expected, rule_name.to_owned()),
+                "{line}"
+            );
         }
-        assert_eq!(decide(&policy, &edit("a")), (Ask, "default".to_owned()));
+        assert_eq!(decide(&policy, &edit_call("a")), (Ask, "default".to_owned()));
     }
 
     #[test]
     fn entries_for_tools_restrict_before_they_allow() {
-        for (tools, then, by) in [
+        for (tools, expected, rule_name) in [
             (&[("Write", Allow)][..], Allow, "tools.Write"),
             (&[("edit", Allow)], Allow, "tools.edit"),
             (&[("write", Allow)], Ask, "default"),
@@ -210,8 +218,8 @@ mod tests {
             (&[("*", Allow), ("W*", Allow)], Allow, "tools.W*"),
             (&[("*", Deny), ("W*", Deny), ("ed*", Deny)], Deny, "tools.ed*"),
         ] {
-            let decided = decide(&policy(Vec::new(), tools), &edit("a"));
-            assert_eq!(decided, (then, by.to_owned()), "{tools:?}");
+            let decision = decide(&policy(Vec::new(), tools), &edit_call("a"));
+            assert_eq!(decision, (expected, rule_name.to_owned()), "{tools:?}");
         }
     }
 
@@ -225,39 +233,42 @@ mod tests {
         };
         let policy = policy(vec![narrow], &[]);
         let is_allowed = |subject: &ToolCallSubject| decide(&policy, subject).0 == Allow;
-        assert!(is_allowed(&edit("src/a.rs")));
-        assert!(!is_allowed(&edit("docs/a.md")));
-        assert!(!is_allowed(&ToolCallSubject { tool: "Other".to_owned(), ..edit("src/a.rs") }));
-        assert!(!is_allowed(&ToolCallSubject { kind: None, ..edit("src/a.rs") }));
-        assert!(!is_allowed(&ToolCallSubject { paths: Vec::new(), ..edit("src/a.rs") }));
+        assert!(is_allowed(&edit_call("src/a.rs")));
+        assert!(!is_allowed(&edit_call("docs/a.md")));
+        assert!(!is_allowed(&ToolCallSubject {
+            tool: "Other".to_owned(),
+            ..edit_call("src/a.rs")
+        }));
+        assert!(!is_allowed(&ToolCallSubject { kind: None, ..edit_call("src/a.rs") }));
+        assert!(!is_allowed(&ToolCallSubject { paths: Vec::new(), ..edit_call("src/a.rs") }));
     }
 
     #[test]
     fn paths_alone_allow_no_command_and_no_address() {
         let policy = policy(vec![PermissionRule { path: list(&["*"]), ..rule(Allow) }], &[]);
-        let with = |command: Option<&str>, url: Option<&str>| ToolCallSubject {
+        let call_with = |command: Option<&str>, url: Option<&str>| ToolCallSubject {
             command: command.map(str::to_owned),
             url: url.map(str::to_owned),
-            ..edit("src/a.rs")
+            ..edit_call("src/a.rs")
         };
-        assert_eq!(decide(&policy, &with(None, None)).0, Allow);
-        assert_eq!(decide(&policy, &with(Some("rm src/a.rs"), None)).0, Ask);
-        assert_eq!(decide(&policy, &with(None, Some("https://example.org"))).0, Ask);
+        assert_eq!(decide(&policy, &call_with(None, None)).0, Allow);
+        assert_eq!(decide(&policy, &call_with(Some("rm src/a.rs"), None)).0, Ask);
+        assert_eq!(decide(&policy, &call_with(None, Some("https://example.org"))).0, Ask);
     }
 
     #[test]
     fn a_kind_in_place_of_a_name_is_restricted_but_not_allowed() {
         let subject = ToolCallSubject { tool: "execute".to_owned(), ..Default::default() };
-        let with =
+        let policy_with =
             |then| policy(vec![PermissionRule { kind: list(&["exec*"]), ..rule(then) }], &[]);
-        assert_eq!(decide(&with(Deny), &subject).0, Deny);
-        assert_eq!(decide(&with(Allow), &subject).0, Ask);
+        assert_eq!(decide(&policy_with(Deny), &subject).0, Deny);
+        assert_eq!(decide(&policy_with(Allow), &subject).0, Ask);
     }
 
     #[test]
     fn a_rule_without_a_verdict_asks() {
         let mut policy = policy(vec![PermissionRule::default()], &[("*", Allow)]);
         policy.default = Allow;
-        assert_eq!(decide(&policy, &edit("a")), (Ask, "rules[0]".to_owned()));
+        assert_eq!(decide(&policy, &edit_call("a")), (Ask, "rules[0]".to_owned()));
     }
 }

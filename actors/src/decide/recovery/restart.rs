@@ -46,29 +46,29 @@ impl RestartHistory {
 /// Decides about a failure at `now`, which is the time since the supervision tree started.
 #[must_use]
 pub fn step(
-    mut restarts: RestartHistory,
+    mut history: RestartHistory,
     now: Duration,
     intensity: RestartIntensity,
 ) -> (RestartHistory, RestartDecision) {
-    let begin = now.saturating_sub(intensity.period);
-    restarts.recent.retain(|at| *at > begin || intensity.period > now);
-    if restarts.recent.len() >= intensity.max {
-        return (restarts, RestartDecision::Quarantine);
+    let period_start = now.saturating_sub(intensity.period);
+    history.recent.retain(|at| *at > period_start || intensity.period > now);
+    if history.recent.len() >= intensity.max {
+        return (history, RestartDecision::Quarantine);
     }
-    restarts.recent.push_back(now);
-    restarts.total = restarts.total.saturating_add(1);
-    (restarts, RestartDecision::Restart)
+    history.recent.push_back(now);
+    history.total = history.total.saturating_add(1);
+    (history, RestartDecision::Restart)
 }
 
 /// First and longest pause before the retry of a start that failed because of the ledger.
 const START_RETRY_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// Returns the pause before the retry of a start that failed because of the ledger, after a pause of `last`. Such a
-/// failure proves nothing about the actor, so it does not count as a restart. The pauses prevent useless retries.
+/// Returns the pause before the retry of a start that failed because of the ledger, after a pause of `last_pause`. Such
+/// a failure proves nothing about the actor, so it does not count as a restart. The pauses prevent useless retries.
 #[must_use]
-pub fn start_retry_pause(last: Option<Duration>) -> Duration {
+pub fn start_retry_pause(last_pause: Option<Duration>) -> Duration {
     let (first, longest) = START_RETRY_PAUSES;
-    last.map_or(first, |last| last.saturating_mul(2).min(longest))
+    last_pause.map_or(first, |last_pause| last_pause.saturating_mul(2).min(longest))
 }
 
 #[cfg(test)]
@@ -77,15 +77,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn decisions(seconds: &[u64]) -> Vec<RestartDecision> {
-        let mut restarts = RestartHistory::default();
-        let mut found = Vec::new();
+        let mut history = RestartHistory::default();
+        let mut results = Vec::new();
         for second in seconds {
             let (next, decision) =
-                step(restarts, Duration::from_secs(*second), RestartIntensity::default());
-            restarts = next;
-            found.push(decision);
+                step(history, Duration::from_secs(*second), RestartIntensity::default());
+            history = next;
+            results.push(decision);
         }
-        found
+        results
     }
 
     use RestartDecision::{Quarantine, Restart};
@@ -114,12 +114,12 @@ mod tests {
         /// No period has more restarts than allowed.
         #[test]
         fn no_period_has_more_restarts_than_allowed(gaps in proptest::collection::vec(0u64..40, 1..60)) {
-            let mut restarts = RestartHistory::default();
+            let mut history = RestartHistory::default();
             let (mut now, mut restart_times) = (0, Vec::new());
             for gap in gaps {
                 now += gap;
-                let (next, decision) = step(restarts, Duration::from_secs(now), RestartIntensity::default());
-                restarts = next;
+                let (next, decision) = step(history, Duration::from_secs(now), RestartIntensity::default());
+                history = next;
                 if decision == Restart {
                     restart_times.push(now);
                 }

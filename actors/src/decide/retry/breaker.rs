@@ -112,7 +112,7 @@ pub fn step(circuit: Option<OpenCircuit>, event: BreakerEvent) -> Option<OpenCir
             let is_probe = circuit.is_some_and(|circuit| circuit.probe == Some(id));
             let failed_probes =
                 circuit.map_or(0, |circuit| circuit.failed_probes + u32::from(is_probe));
-            let until = until.or_else(|| after(now, doubled_wait(default_wait, failed_probes)));
+            let until = until.or_else(|| add_wait(now, doubled_wait(default_wait, failed_probes)));
             let until = until.unwrap_or(DateTime::<Utc>::MAX_UTC).min(now + MAX_BLOCK_DURATION);
             Some(merge_failure(
                 circuit.filter(|_| !is_probe),
@@ -138,20 +138,20 @@ pub fn step(circuit: Option<OpenCircuit>, event: BreakerEvent) -> Option<OpenCir
 }
 
 /// Merges a failure into an open circuit: the later end time applies, and a running probe continues.
-fn merge_failure(before: Option<OpenCircuit>, now: OpenCircuit) -> OpenCircuit {
+fn merge_failure(before: Option<OpenCircuit>, new: OpenCircuit) -> OpenCircuit {
     match before {
-        None => now,
+        None => new,
         Some(before) => OpenCircuit {
             // The short rate limit of a late execution must not hide a quota that lasts for hours.
-            cause: if now.until >= before.until { now.cause } else { before.cause },
-            since: before.since.min(now.since),
-            until: before.until.max(now.until),
+            cause: if new.until >= before.until { new.cause } else { before.cause },
+            since: before.since.min(new.since),
+            until: before.until.max(new.until),
             ..before
         },
     }
 }
 
-fn after(now: DateTime<Utc>, wait: Duration) -> Option<DateTime<Utc>> {
+fn add_wait(now: DateTime<Utc>, wait: Duration) -> Option<DateTime<Utc>> {
     now.checked_add_signed(TimeDelta::from_std(wait).ok()?)
 }
 
@@ -164,13 +164,13 @@ mod tests {
         DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
     }
 
-    fn run(id: u128) -> ExecutionId {
+    fn execution_id(id: u128) -> ExecutionId {
         ExecutionId(uuid::Uuid::from_u128(id))
     }
 
     fn failure_event(id: u128, now: i64, until: Option<i64>) -> BreakerEvent {
         let default_wait = Duration::from_secs(100);
-        let (id, until) = (run(id), until.map(at));
+        let (id, until) = (execution_id(id), until.map(at));
         BreakerEvent::Failed {
             id,
             cause: AccountCause::QuotaExhausted,
@@ -180,77 +180,99 @@ mod tests {
         }
     }
 
-    fn after(events: &[BreakerEvent]) -> Option<OpenCircuit> {
+    fn circuit_after(events: &[BreakerEvent]) -> Option<OpenCircuit> {
         events.iter().fold(None, |circuit, event| step(circuit, *event))
     }
 
     fn state_after(events: &[BreakerEvent], now: i64) -> BreakerState {
-        state(after(events).as_ref(), at(now))
+        state(circuit_after(events).as_ref(), at(now))
     }
 
     #[test]
     fn an_open_breaker_admits_one_probe_after_the_pause() {
-        let (failed, tries) = (
+        let (failure, probe_request) = (
             failure_event(1, 0, Some(60)),
-            BreakerEvent::ProbeRequested { id: run(2), now: at(60) },
+            BreakerEvent::ProbeRequested { id: execution_id(2), now: at(60) },
         );
-        assert_eq!(state_after(&[failed], 59), BreakerState::Open);
-        assert_eq!(state_after(&[failed], 60), BreakerState::HalfOpen);
+        assert_eq!(state_after(&[failure], 59), BreakerState::Open);
+        assert_eq!(state_after(&[failure], 60), BreakerState::HalfOpen);
         assert_eq!(
-            state_after(&[failed, BreakerEvent::ProbeRequested { id: run(2), now: at(59) }], 60),
+            state_after(
+                &[failure, BreakerEvent::ProbeRequested { id: execution_id(2), now: at(59) }],
+                60
+            ),
             BreakerState::HalfOpen
         );
-        assert_eq!(state_after(&[failed, tries], 60), BreakerState::Probing);
-        let other = BreakerEvent::ProbeRequested { id: run(3), now: at(60) };
-        assert_eq!(after(&[failed, tries, other]).unwrap().probe, Some(run(2)));
+        assert_eq!(state_after(&[failure, probe_request], 60), BreakerState::Probing);
+        let other = BreakerEvent::ProbeRequested { id: execution_id(3), now: at(60) };
         assert_eq!(
-            state_after(&[failed, tries, BreakerEvent::Succeeded(run(9))], 60),
+            circuit_after(&[failure, probe_request, other]).unwrap().probe,
+            Some(execution_id(2))
+        );
+        assert_eq!(
+            state_after(&[failure, probe_request, BreakerEvent::Succeeded(execution_id(9))], 60),
             BreakerState::Probing
         );
         assert_eq!(
-            state_after(&[failed, tries, BreakerEvent::Succeeded(run(2))], 60),
+            state_after(&[failure, probe_request, BreakerEvent::Succeeded(execution_id(2))], 60),
             BreakerState::Closed
         );
     }
 
     #[test]
     fn a_failed_probe_reopens_and_an_abandoned_one_frees_the_slot() {
-        let (failed, tries) = (
+        let (failure, probe_request) = (
             failure_event(1, 0, Some(60)),
-            BreakerEvent::ProbeRequested { id: run(2), now: at(60) },
+            BreakerEvent::ProbeRequested { id: execution_id(2), now: at(60) },
         );
-        let reopening = [failed, tries, failure_event(2, 61, Some(90))];
+        let reopening = [failure, probe_request, failure_event(2, 61, Some(90))];
         assert_eq!(
             (state_after(&reopening, 89), state_after(&reopening, 90)),
             (BreakerState::Open, BreakerState::HalfOpen)
         );
         assert_eq!(
-            state_after(&[failed, tries, BreakerEvent::ExecutionLeft(run(2))], 60),
+            state_after(
+                &[failure, probe_request, BreakerEvent::ExecutionLeft(execution_id(2))],
+                60
+            ),
             BreakerState::HalfOpen
         );
         assert_eq!(
-            state_after(&[failed, tries, BreakerEvent::ExecutionLeft(run(3))], 60),
+            state_after(
+                &[failure, probe_request, BreakerEvent::ExecutionLeft(execution_id(3))],
+                60
+            ),
             BreakerState::Probing
         );
     }
 
     #[test]
     fn an_unknown_pause_doubles_after_a_failed_probe() {
-        let first = failure_event(1, 0, None);
-        assert_eq!(after(&[first]).unwrap().until, at(100));
-        let tries = BreakerEvent::ProbeRequested { id: run(2), now: at(100) };
-        assert_eq!(after(&[first, tries, failure_event(2, 100, None)]).unwrap().until, at(300));
+        let first_failure = failure_event(1, 0, None);
+        assert_eq!(circuit_after(&[first_failure]).unwrap().until, at(100));
+        let probe_request = BreakerEvent::ProbeRequested { id: execution_id(2), now: at(100) };
+        assert_eq!(
+            circuit_after(&[first_failure, probe_request, failure_event(2, 100, None)])
+                .unwrap()
+                .until,
+            at(300)
+        );
         // Executions that were already in progress bring no new information.
-        assert_eq!(after(&[first, failure_event(3, 1, None)]).unwrap().until, at(101));
+        assert_eq!(
+            circuit_after(&[first_failure, failure_event(3, 1, None)]).unwrap().until,
+            at(101)
+        );
     }
 
     #[test]
     fn the_later_end_of_a_pause_counts_up_to_one_day() {
         assert_eq!(
-            after(&[failure_event(1, 0, Some(60)), failure_event(2, 1, Some(30))]).unwrap().until,
+            circuit_after(&[failure_event(1, 0, Some(60)), failure_event(2, 1, Some(30))])
+                .unwrap()
+                .until,
             at(60)
         );
-        assert_eq!(after(&[failure_event(1, 0, Some(900_000))]).unwrap().until, at(86_400));
+        assert_eq!(circuit_after(&[failure_event(1, 0, Some(900_000))]).unwrap().until, at(86_400));
     }
 
     #[test]
@@ -284,16 +306,25 @@ mod tests {
 
     #[test]
     fn an_operator_closes_a_breaker_with_any_cause() {
-        let quota = failure_event(1, 0, Some(3600));
-        let BreakerEvent::Failed { default_wait, .. } = quota else { unreachable!() };
-        let (id, until, now) = (run(2), Some(at(20)), at(1));
-        let limit =
+        let quota_failure = failure_event(1, 0, Some(3600));
+        let BreakerEvent::Failed { default_wait, .. } = quota_failure else { unreachable!() };
+        let (id, until, now) = (execution_id(2), Some(at(20)), at(1));
+        let rate_limit =
             BreakerEvent::Failed { id, cause: AccountCause::RateLimited, until, default_wait, now };
-        let circuit = after(&[quota, limit]).unwrap();
+        let circuit = circuit_after(&[quota_failure, rate_limit]).unwrap();
         assert_eq!((circuit.cause, circuit.until), (AccountCause::QuotaExhausted, at(3600)));
-        assert_eq!(after(&[limit, quota]).unwrap().cause, AccountCause::QuotaExhausted);
-        assert_eq!(state_after(&[quota, BreakerEvent::ClosedByOperator], 1), BreakerState::Closed);
-        assert_eq!(state_after(&[limit, BreakerEvent::CredentialRepaired], 1), BreakerState::Open);
+        assert_eq!(
+            circuit_after(&[rate_limit, quota_failure]).unwrap().cause,
+            AccountCause::QuotaExhausted
+        );
+        assert_eq!(
+            state_after(&[quota_failure, BreakerEvent::ClosedByOperator], 1),
+            BreakerState::Closed
+        );
+        assert_eq!(
+            state_after(&[rate_limit, BreakerEvent::CredentialRepaired], 1),
+            BreakerState::Open
+        );
     }
 
     fn event() -> impl Strategy<Value = (i64, u8, u128, i64)> {
@@ -309,25 +340,25 @@ mod tests {
             for (elapsed, kind, id, retry_after) in steps {
                 now += elapsed;
                 let state_before = state(circuit.as_ref(), at(now));
-                let before = circuit;
+                let circuit_before = circuit;
                 let event = match kind {
                     0 => {
                         latest = latest.max(now + retry_after);
                         failure_event(id, now, Some(now + retry_after))
                     }
-                    1 => BreakerEvent::ProbeRequested { id: run(id), now: at(now) },
-                    2 => BreakerEvent::Succeeded(run(id)),
-                    3 => BreakerEvent::ExecutionLeft(run(id)),
+                    1 => BreakerEvent::ProbeRequested { id: execution_id(id), now: at(now) },
+                    2 => BreakerEvent::Succeeded(execution_id(id)),
+                    3 => BreakerEvent::ExecutionLeft(execution_id(id)),
                     _ => BreakerEvent::CredentialRepaired,
                 };
                 circuit = step(circuit, event);
                 let probe = |circuit: Option<OpenCircuit>| circuit.and_then(|circuit| circuit.probe);
-                if probe(circuit) != probe(before) && probe(circuit).is_some() {
+                if probe(circuit) != probe(circuit_before) && probe(circuit).is_some() {
                     prop_assert_eq!((kind, state_before), (1, BreakerState::HalfOpen));
-                    prop_assert_eq!(probe(before), None);
+                    prop_assert_eq!(probe(circuit_before), None);
                 }
-                if before.is_some() && circuit.is_none() {
-                    prop_assert_eq!((kind, probe(before)), (2, Some(run(id))));
+                if circuit_before.is_some() && circuit.is_none() {
+                    prop_assert_eq!((kind, probe(circuit_before)), (2, Some(execution_id(id))));
                 }
                 prop_assert!(circuit.is_none_or(|circuit| circuit.until <= at(latest)));
             }

@@ -49,50 +49,52 @@ pub fn is_quota_exhausted(failure: &Failure) -> bool {
     account_cause(failure.code) == Some(AccountCause::QuotaExhausted)
 }
 
-/// Returns the duration of a deferral after `before` earlier ones; `None` if the execution is not deferred.
+/// Returns the duration of a deferral after `earlier_deferrals` others; `None` if the execution is not deferred.
 ///
 /// If `retry_after` is unknown, the wait doubles each time, up to the maximum.
 #[must_use]
 pub fn deferral_wait(
     cause: AccountCause,
     deferral: &DeferralPolicy,
-    before: u32,
+    earlier_deferrals: u32,
     retry_after: Option<Duration>,
 ) -> Option<Duration> {
-    let DeferralPolicy { max, times, .. } = *deferral;
+    let DeferralPolicy { max_wait: max, max_deferrals: times, .. } = *deferral;
     let first = first_wait(cause, deferral);
-    let wait = retry_after.unwrap_or_else(|| doubled_wait(first, before).min(max));
+    let wait = retry_after.unwrap_or_else(|| doubled_wait(first, earlier_deferrals).min(max));
     let is_wait_known = retry_after.is_some() || !first.is_zero();
-    (is_wait_known && before < times && !max.is_zero() && wait <= max).then_some(wait)
+    (is_wait_known && earlier_deferrals < times && !max.is_zero() && wait <= max).then_some(wait)
 }
 
-/// Returns the number of requests of a turn that an overloaded model has rejected, after `before` earlier ones and this
-/// failure.
+/// Returns the number of requests of a turn that an overloaded model has rejected: `earlier_overloads` and those of
+/// this failure.
 #[must_use]
-pub fn count_overloads(before: u32, failure: &Failure) -> u32 {
+pub fn count_overloads(earlier_overloads: u32, failure: &Failure) -> u32 {
     match account_cause(failure.code) {
-        Some(AccountCause::Overloaded) => before.saturating_add(model_requests(failure)),
-        _ => before,
+        Some(AccountCause::Overloaded) => earlier_overloads.saturating_add(model_requests(failure)),
+        _ => earlier_overloads,
     }
 }
 
-/// Returns the duration of a deferral because of an overloaded model, after `before` rejected requests in earlier
-/// attempts; `None` if the execution is not deferred.
+/// Returns the duration of a deferral because of an overloaded model, after `earlier_overloads` rejected requests in
+/// earlier attempts; `None` if the execution is not deferred.
 ///
 /// A program that retried several times has waited in between too. Its next attempt follows after as many first waits,
 /// and is omitted if it would probably exceed the maximum number of requests.
 #[must_use]
 pub fn overload_wait(
     deferral: &DeferralPolicy,
-    (deferrals, before): (u32, u32),
+    (deferrals, earlier_overloads): (u32, u32),
     failure: &Failure,
     retry_after: Option<Duration>,
 ) -> Option<Duration> {
-    let requests = model_requests(failure);
-    let expected = count_overloads(before, failure).saturating_add(requests);
+    let model_requests = model_requests(failure);
+    let expected_requests =
+        count_overloads(earlier_overloads, failure).saturating_add(model_requests);
     let wait = deferral_wait(AccountCause::Overloaded, deferral, deferrals, retry_after)?;
-    let wait = retry_after.unwrap_or_else(|| wait.saturating_mul(requests).min(deferral.max));
-    (expected <= MAX_OVERLOADS).then_some(wait)
+    let wait =
+        retry_after.unwrap_or_else(|| wait.saturating_mul(model_requests).min(deferral.max_wait));
+    (expected_requests <= MAX_OVERLOADS).then_some(wait)
 }
 
 /// Returns the number of requests to its model that a program made in a failed attempt.
@@ -102,16 +104,16 @@ const fn model_requests(failure: &Failure) -> u32 {
 
 /// Returns a wait that doubles each time.
 #[must_use]
-pub fn doubled_wait(first: Duration, before: u32) -> Duration {
-    first.saturating_mul(2u32.saturating_pow(before))
+pub fn doubled_wait(first: Duration, doublings: u32) -> Duration {
+    first.saturating_mul(2u32.saturating_pow(doublings))
 }
 
 /// Returns the extra delay of an execution after a deferral of this duration: up to a twentieth, derived from the id,
 /// so that it is the same after a restart.
 #[must_use]
 pub fn resume_delay(id: ExecutionId, wait: Duration) -> Duration {
-    let [.., one, other] = id.0.into_bytes();
-    let share = u32::from(u16::from_be_bytes([one, other]));
+    let [.., high_byte, low_byte] = id.0.into_bytes();
+    let share = u32::from(u16::from_be_bytes([high_byte, low_byte]));
     let max_spread =
         if wait <= MAX_RATE_LIMIT_WAIT { MAX_SHORT_WAIT_SPREAD } else { MAX_RESUME_SPREAD };
     (wait / 20).min(max_spread) * share / u32::from(u16::MAX)
@@ -124,21 +126,23 @@ mod tests {
 
     fn deferral() -> DeferralPolicy {
         let (max, first_wait) = (Duration::from_secs(7200), Duration::from_secs(900));
-        DeferralPolicy { max, first_wait, times: 5 }
+        DeferralPolicy { max_wait: max, first_wait, max_deferrals: 5 }
     }
 
     fn waits(deferral: &DeferralPolicy, retry_after: Option<u64>) -> Vec<Option<u64>> {
         let retry_after = retry_after.map(Duration::from_secs);
-        of(AccountCause::QuotaExhausted, deferral, retry_after)
+        waits_for(AccountCause::QuotaExhausted, deferral, retry_after)
     }
 
-    fn of(
+    fn waits_for(
         cause: AccountCause,
         deferral: &DeferralPolicy,
         retry_after: Option<Duration>,
     ) -> Vec<Option<u64>> {
-        let wait =
-            |before| deferral_wait(cause, deferral, before, retry_after).map(|wait| wait.as_secs());
+        let wait = |earlier_deferrals| {
+            deferral_wait(cause, deferral, earlier_deferrals, retry_after)
+                .map(|wait| wait.as_secs())
+        };
         (0..6).map(wait).collect()
     }
 
@@ -146,12 +150,15 @@ mod tests {
     fn a_rate_limit_and_an_overload_back_off_from_five_seconds() {
         let expected = [Some(5), Some(10), Some(20), Some(40), Some(80), None];
         for cause in [AccountCause::RateLimited, AccountCause::Overloaded] {
-            assert_eq!(of(cause, &deferral(), None), expected);
-            assert_eq!(of(cause, &deferral(), Some(Duration::from_secs(20)))[..5], [Some(20); 5]);
-            let provider_only = DeferralPolicy { first_wait: Duration::ZERO, ..deferral() };
-            assert_eq!(of(cause, &provider_only, None), expected);
+            assert_eq!(waits_for(cause, &deferral(), None), expected);
             assert_eq!(
-                of(cause, &DeferralPolicy { max: Duration::ZERO, ..deferral() }, None),
+                waits_for(cause, &deferral(), Some(Duration::from_secs(20)))[..5],
+                [Some(20); 5]
+            );
+            let provider_only = DeferralPolicy { first_wait: Duration::ZERO, ..deferral() };
+            assert_eq!(waits_for(cause, &provider_only, None), expected);
+            assert_eq!(
+                waits_for(cause, &DeferralPolicy { max_wait: Duration::ZERO, ..deferral() }, None),
                 [None; 6]
             );
         }
@@ -167,21 +174,30 @@ mod tests {
             (6, &[30], 12),
             (7, &[], 7),
         ];
-        for (requests, waits, all) in expected {
+        for (requests, waits, total_requests) in expected {
             let failure = Failure::new(Code::AgentOverloaded, "overloaded");
             let failure = Failure { own_retries: requests - 1, ..failure };
-            let (mut deferrals, mut before, mut waited) = (0, 0, Vec::new());
-            while let Some(wait) = overload_wait(&deferral(), (deferrals, before), &failure, None) {
-                (deferrals, before) = (deferrals + 1, count_overloads(before, &failure));
-                waited.push(wait.as_secs());
+            let (mut deferrals, mut overloads, mut actual_waits) = (0, 0, Vec::new());
+            while let Some(wait) =
+                overload_wait(&deferral(), (deferrals, overloads), &failure, None)
+            {
+                (deferrals, overloads) = (deferrals + 1, count_overloads(overloads, &failure));
+                actual_waits.push(wait.as_secs());
             }
-            assert_eq!((waited.as_slice(), count_overloads(before, &failure)), (waits, all));
-            let named = Some(Duration::from_secs(9));
-            let first = overload_wait(&deferral(), (0, 0), &failure, named);
-            assert_eq!(first, named.filter(|_| requests < 7), "a time that is named is taken");
+            assert_eq!(
+                (actual_waits.as_slice(), count_overloads(overloads, &failure)),
+                (waits, total_requests)
+            );
+            let stated_wait = Some(Duration::from_secs(9));
+            let first = overload_wait(&deferral(), (0, 0), &failure, stated_wait);
+            assert_eq!(
+                first,
+                stated_wait.filter(|_| requests < 7),
+                "a time that is named is taken"
+            );
         }
-        let limited = Failure::new(Code::AgentRateLimited, "limited");
-        assert_eq!(count_overloads(4, &limited), 4, "a rate limit is no overload");
+        let rate_limit = Failure::new(Code::AgentRateLimited, "limited");
+        assert_eq!(count_overloads(4, &rate_limit), 4, "a rate limit is no overload");
     }
 
     #[test]
@@ -198,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_maximum_of_zero_disables_deferral() {
-        let disabled = DeferralPolicy { max: Duration::ZERO, ..deferral() };
+        let disabled = DeferralPolicy { max_wait: Duration::ZERO, ..deferral() };
         assert_eq!(
             (waits(&disabled, Some(0)), waits(&disabled, None)),
             (vec![None; 6], vec![None; 6])
@@ -212,9 +228,9 @@ mod tests {
 
     #[test]
     fn only_account_failures_have_a_cause() {
-        let of: Vec<_> = Code::ALL.iter().filter_map(|code| account_cause(*code)).collect();
-        let blocking = of.iter().filter(|cause| cause.blocks_account()).count();
-        assert_eq!((of.len(), blocking), (4, 3), "{of:?}");
+        let causes: Vec<_> = Code::ALL.iter().filter_map(|code| account_cause(*code)).collect();
+        let blocking = causes.iter().filter(|cause| cause.blocks_account()).count();
+        assert_eq!((causes.len(), blocking), (4, 3), "{causes:?}");
     }
 
     proptest! {

@@ -35,7 +35,7 @@ pub struct DueRule<'s> {
 
 impl<'s> From<&'s ScheduleSpec> for DueRule<'s> {
     fn from(spec: &'s ScheduleSpec) -> Self {
-        let ScheduleSpec { id, timetable, jitter, missed, .. } = spec;
+        let ScheduleSpec { id, recurrence: timetable, jitter, missed, .. } = spec;
         Self { id, timetable, jitter: *jitter, missed: *missed }
     }
 }
@@ -44,9 +44,9 @@ impl<'s> From<&'s ScheduleSpec> for DueRule<'s> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueEvaluation {
     /// Occurrences to submit, in order: each with its planned time and its due time.
-    pub fires: Vec<(DateTime<Utc>, DateTime<Utc>, OccurrenceCause)>,
+    pub to_submit: Vec<(DateTime<Utc>, DateTime<Utc>, OccurrenceCause)>,
     /// Missed or coalesced occurrences, in order.
-    pub passed: Vec<UnsubmittedRun>,
+    pub unsubmitted: Vec<UnsubmittedRun>,
     /// Time up to which every occurrence is decided.
     pub cursor: DateTime<Utc>,
     /// Time of the next evaluation; `None` if there is no further planned time.
@@ -74,7 +74,7 @@ type ScheduledTime = (DateTime<Utc>, DateTime<Utc>);
 /// Due occurrences, by their delay.
 #[derive(Default)]
 struct DueTimes {
-    old: Option<UnsubmittedRun>,
+    expired: Option<UnsubmittedRun>,
     late: VecDeque<ScheduledTime>,
     punctual: Vec<ScheduledTime>,
 }
@@ -82,10 +82,10 @@ struct DueTimes {
 /// Evaluates a schedule at one instant.
 #[must_use]
 pub fn evaluate(due_rule: DueRule<'_>, cursor: DateTime<Utc>, now: DateTime<Utc>) -> DueEvaluation {
-    let begin = if cursor - now > MIN_CLOCK_SETBACK { now } else { cursor };
-    let (due_times, cursor, next) = find_due_times(due_rule, begin, now);
-    let DueTimes { old, late, punctual } = due_times;
-    let mut passed: Vec<_> = old.into_iter().collect();
+    let start = if cursor - now > MIN_CLOCK_SETBACK { now } else { cursor };
+    let (due_times, cursor, next) = find_due_times(due_rule, start, now);
+    let DueTimes { expired, late, punctual } = due_times;
+    let mut passed: Vec<_> = expired.into_iter().collect();
     let mut fires = Vec::new();
     let late_decisions = catch_up(due_rule.missed, late.len(), !punctual.is_empty());
     for ((planned, due), decision) in late.into_iter().zip(late_decisions) {
@@ -95,7 +95,7 @@ pub fn evaluate(due_rule: DueRule<'_>, cursor: DateTime<Utc>, now: DateTime<Utc>
         }
     }
     fires.extend(punctual.into_iter().map(|(planned, due)| (planned, due, OccurrenceCause::Due)));
-    DueEvaluation { fires, passed, cursor, next }
+    DueEvaluation { to_submit: fires, unsubmitted: passed, cursor, next }
 }
 
 /// Iterates over the planned times after the cursor that are due. Returns them, the new cursor, and the next due time.
@@ -106,30 +106,30 @@ fn find_due_times(
 ) -> (DueTimes, DateTime<Utc>, Option<DateTime<Utc>>) {
     let window = missed.window().max(ON_TIME_TOLERANCE);
     let mut due_times = DueTimes::default();
-    let mut times = timetable.after(cursor);
-    let mut steps = 0;
+    let mut planned_times = timetable.due_times_after(cursor);
+    let mut inspected_times = 0;
     loop {
-        let Some(planned) = times.next() else { return (due_times, cursor, None) };
+        let Some(planned) = planned_times.next() else { return (due_times, cursor, None) };
         let due = due_at(id, jitter, planned);
         if due > now {
             return (due_times, cursor, Some(due));
         }
-        let late = (now - due).to_std().unwrap_or_default();
-        if late <= ON_TIME_TOLERANCE {
+        let delay = (now - due).to_std().unwrap_or_default();
+        if delay <= ON_TIME_TOLERANCE {
             due_times.punctual.push((planned, due));
-        } else if late <= window {
+        } else if delay <= window {
             due_times.late.push_back((planned, due));
         } else {
             due_times.skip(planned);
         }
         cursor = planned;
-        steps += 1;
-        if steps == MAX_INSPECTED_TIMES {
+        inspected_times += 1;
+        if inspected_times == MAX_INSPECTED_TIMES {
             // A list of so many occurrences is not useful: the count is a lower bound from here on.
             let cutoff = now - TimeDelta::from_std(ON_TIME_TOLERANCE + jitter).unwrap_or_default();
             due_times.merge_skipped();
             cursor = cursor.max(cutoff);
-            times = timetable.after(cursor);
+            planned_times = timetable.due_times_after(cursor);
         }
     }
 }
@@ -137,14 +137,14 @@ fn find_due_times(
 impl DueTimes {
     fn skip(&mut self, planned: DateTime<Utc>) {
         let (status, reason) = (OccurrenceStatus::Missed, "its time passed too long ago");
-        let mut old: Vec<_> = self.old.take().into_iter().collect();
-        record_unsubmitted(&mut old, planned, status, reason);
-        self.old = old.pop();
+        let mut expired: Vec<_> = self.expired.take().into_iter().collect();
+        record_unsubmitted(&mut expired, planned, status, reason);
+        self.expired = expired.pop();
     }
 
     fn merge_skipped(&mut self) {
-        if let Some(old) = &mut self.old {
-            old.reason = "its time passed too long ago, like that of more than are counted";
+        if let Some(expired) = &mut self.expired {
+            expired.reason = "its time passed too long ago, like that of more than are counted";
         }
     }
 }
@@ -156,13 +156,13 @@ fn catch_up(
     has_punctual: bool,
 ) -> Vec<Option<(OccurrenceStatus, &'static str)>> {
     let coalesced = (OccurrenceStatus::Coalesced, "a later one stands for it");
-    let of = |index: usize| match missed {
+    let late_decision = |index: usize| match missed {
         MissedPolicy::Skip => Some((OccurrenceStatus::Missed, "what is missed is not made up for")),
         MissedPolicy::Once { .. } => (has_punctual || index + 1 < count).then_some(coalesced),
         MissedPolicy::All { max, .. } => (index + (max as usize) < count)
             .then_some((OccurrenceStatus::Missed, "more were missed than are made up for")),
     };
-    (0..count).map(of).collect()
+    (0..count).map(late_decision).collect()
 }
 
 /// Records an occurrence that is not submitted, merged with equal ones directly before it.
@@ -172,10 +172,10 @@ fn record_unsubmitted(
     status: OccurrenceStatus,
     reason: &'static str,
 ) {
-    match passed.last_mut().filter(|last| (last.status, last.reason) == (status, reason)) {
-        Some(last) => {
-            last.last = planned;
-            last.times = last.times.saturating_add(1);
+    match passed.last_mut().filter(|run| (run.status, run.reason) == (status, reason)) {
+        Some(run) => {
+            run.last = planned;
+            run.times = run.times.saturating_add(1);
         }
         None => {
             passed.push(UnsubmittedRun { first: planned, last: planned, times: 1, status, reason });
@@ -197,7 +197,8 @@ fn jitter_delay(id: &ScheduleId, planned: DateTime<Utc>, jitter: Duration) -> Ti
     }
     let digest =
         Sha256::new().chain_update(id.as_str()).chain_update(planned.timestamp().to_le_bytes());
-    let number = digest.finalize().iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte));
+    let number =
+        digest.finalize().iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
     TimeDelta::milliseconds(i64::try_from(number % (max_delay_ms + 1)).unwrap_or_default())
 }
 

@@ -9,25 +9,25 @@ use crate::model::schedule::statistics::{FailureClass, ScheduleStatistics};
 /// Returns the statistics of these occurrences.
 #[must_use]
 pub fn statistics(occurrences: &[Occurrence]) -> ScheduleStatistics {
-    let mut all = ScheduleStatistics::default();
+    let mut statistics = ScheduleStatistics::default();
     for occurrence in occurrences {
-        *all.times.entry(occurrence.status).or_default() += u64::from(occurrence.times);
+        *statistics.times.entry(occurrence.status).or_default() += u64::from(occurrence.time_count);
         if let Some(ending) = occurrence.ending {
-            all.count(ending);
+            statistics.count(ending);
         }
     }
-    let refused = all.times.get(&OccurrenceStatus::Refused).copied().unwrap_or_default();
-    all.success_permille = permille(all.succeeded, all.ended + refused);
+    let refused = statistics.times.get(&OccurrenceStatus::Refused).copied().unwrap_or_default();
+    statistics.success_permille = permille(statistics.succeeded, statistics.ended + refused);
     let deviations = occurrences.iter().filter_map(Occurrence::deviation);
     let mut deviations: Vec<i64> = deviations.map(|it| it.num_milliseconds().abs()).collect();
     deviations.sort_unstable();
     let on_time = i64::try_from(ON_TIME_TOLERANCE.as_millis()).unwrap_or(i64::MAX);
     let punctual = deviations.iter().filter(|it| **it <= on_time).count();
-    all.punctual_permille = permille(punctual as u64, deviations.len() as u64);
-    all.delay_p95_ms =
+    statistics.punctual_permille = permille(punctual as u64, deviations.len() as u64);
+    statistics.delay_p95_ms =
         deviations.get((deviations.len() * 95).div_ceil(100).saturating_sub(1)).copied();
-    all.delay_max_ms = deviations.last().copied();
-    all
+    statistics.delay_max_ms = deviations.last().copied();
+    statistics
 }
 
 impl ScheduleStatistics {
@@ -71,7 +71,7 @@ mod tests {
     use crate::model::schedule::occurrence::OccurrenceCause;
     use chrono::{DateTime, TimeDelta};
 
-    fn occurrence(late: i64, ending: Option<(Outcome, Option<Code>)>) -> Occurrence {
+    fn occurrence(delay_ms: i64, ending: Option<(Outcome, Option<Code>)>) -> Occurrence {
         let planned = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
         let ending = ending.map(|(outcome, code)| OccurrenceEnding {
             outcome,
@@ -86,11 +86,11 @@ mod tests {
             cause: OccurrenceCause::Due,
             status: OccurrenceStatus::Fired,
             reason: None,
-            times: 1,
+            time_count: 1,
             decided_at: planned,
             agent: AgentId::new("worker").unwrap(),
             owner: PrincipalId(uuid::Uuid::nil()),
-            fired_at: Some(planned + TimeDelta::milliseconds(late)),
+            fired_at: Some(planned + TimeDelta::milliseconds(delay_ms)),
             execution: None,
             deadline: None,
             ending,
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn statistics_count_executions_and_occurrences_by_outcome() {
-        let mut all = vec![
+        let mut occurrences = vec![
             occurrence(5, Some((Outcome::Completed, None))),
             occurrence(40_000, Some((Outcome::Failed, Some(Code::Exit)))),
             occurrence(9, Some((Outcome::Timeout, Some(Code::Timeout)))),
@@ -107,13 +107,14 @@ mod tests {
         ];
         let missed = Occurrence {
             status: OccurrenceStatus::Missed,
-            times: 7,
+            time_count: 7,
             fired_at: None,
-            ..all[3].clone()
+            ..occurrences[3].clone()
         };
-        let refused = Occurrence { status: OccurrenceStatus::Refused, times: 1, ..missed.clone() };
-        all.extend([missed, refused]);
-        let result = statistics(&all);
+        let refused =
+            Occurrence { status: OccurrenceStatus::Refused, time_count: 1, ..missed.clone() };
+        occurrences.extend([missed, refused]);
+        let result = statistics(&occurrences);
         let times = [
             (OccurrenceStatus::Fired, 4),
             (OccurrenceStatus::Missed, 7),

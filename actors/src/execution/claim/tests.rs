@@ -13,14 +13,14 @@ fn claim(resources: &AttemptResources) -> ResourceClaim {
 }
 
 fn blocked_claim(reason: QueueReason, workspace: Option<Workspace>) -> ClaimBlocked {
-    ClaimBlocked { at: AttemptId::FIRST, reason, workspace }
+    ClaimBlocked { attempt_id: AttemptId::FIRST, reason, workspace }
 }
 
 #[test]
 fn a_repeated_claim_of_an_attempt_continues_its_wait() {
     let now = Instant::now();
-    let new = ClaimWait { attempt_id: None, since: now, earlier_wait: 5 * SECOND };
-    let first = new.after_claim(AttemptId::FIRST, now + SECOND);
+    let initial = ClaimWait { attempt_id: None, since: now, earlier_wait: 5 * SECOND };
+    let first = initial.after_claim(AttemptId::FIRST, now + SECOND);
     assert_eq!(first.waited(now + 3 * SECOND), 7 * SECOND, "the queue of the agent counts");
     assert_eq!(first.after_claim(AttemptId::FIRST, now + 2 * SECOND), first);
     let second = AttemptId { attempt: 2, ..AttemptId::FIRST };
@@ -32,14 +32,14 @@ fn a_repeated_claim_of_an_attempt_continues_its_wait() {
 fn a_blocked_claim_keeps_memory_only_if_memory_is_short() {
     use QueueReason::{AgentBusy, InsufficientMemory, WorkspaceBusy};
     let requested = || Some(folder("/srv/a"));
-    for (reason, keeps_memory, queue) in [
+    for (reason, keeps_memory, queued_workspace) in [
         (WorkspaceBusy, false, requested()),
         (AgentBusy, false, None),
         (InsufficientMemory, true, None),
     ] {
         assert_eq!(
             WaitPlan::of(reason, requested()),
-            WaitPlan { keeps_memory, queue },
+            WaitPlan { keeps_memory, queued_workspace },
             "{reason:?}"
         );
     }
@@ -70,7 +70,7 @@ fn a_claim_keeps_its_place_until_it_is_granted() {
     first.apply_grant(Some(folder("/srv/a")));
     assert_eq!(first.workspace(), Some(folder("/srv/a")));
     assert_eq!(wait(&mut second), 1, "the granted claim has left the queue");
-    assert!(second.begin(AttemptId::FIRST) && !second.freed.has_changed().unwrap());
+    assert!(second.begin(AttemptId::FIRST) && !second.release_notices.has_changed().unwrap());
     first.release_workspace();
-    assert!(second.freed.has_changed().unwrap(), "the next claim is notified");
+    assert!(second.release_notices.has_changed().unwrap(), "the next claim is notified");
 }

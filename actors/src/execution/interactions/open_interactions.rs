@@ -11,9 +11,9 @@ use crate::model::interaction::{InteractionId, WireId};
 /// Questions of the present attempt without a delivered answer.
 pub(in crate::execution) struct OpenInteractions {
     /// Ids by the request of the agent; the agent knows no other id.
-    pub(super) by_wire: BTreeMap<WireId, InteractionId>,
+    pub(super) by_wire_id: BTreeMap<WireId, InteractionId>,
     /// Requests whose answers are sent and not yet written to the agent.
-    pub(super) sent: BTreeMap<WireId, InteractionId>,
+    pub(super) undelivered_answers: BTreeMap<WireId, InteractionId>,
     pub(super) pause: DeadlinePause,
     /// Start of the attempt, from which the pauses are measured.
     started_at: Instant,
@@ -23,8 +23,8 @@ impl OpenInteractions {
     /// Creates the part without a question.
     pub(in crate::execution) fn new() -> Self {
         Self {
-            by_wire: BTreeMap::new(),
-            sent: BTreeMap::new(),
+            by_wire_id: BTreeMap::new(),
+            undelivered_answers: BTreeMap::new(),
             pause: DeadlinePause::default(),
             started_at: Instant::now(),
         }
@@ -40,9 +40,9 @@ impl OpenInteractions {
     }
 
     /// Adds a question.
-    pub(super) fn add(&mut self, wire: WireId, id: InteractionId) {
-        if self.by_wire.insert(wire, id).is_none() {
-            self.pause.opened(self.elapsed());
+    pub(super) fn add(&mut self, wire_id: WireId, id: InteractionId) {
+        if self.by_wire_id.insert(wire_id, id).is_none() {
+            self.pause.record_open(self.elapsed());
         }
     }
 
@@ -51,19 +51,19 @@ impl OpenInteractions {
         &mut self,
         id: InteractionId,
     ) -> Option<(WireId, Vec<(PausedDeadline, Duration)>)> {
-        let wire = self.by_wire.iter().find(|(_, known)| **known == id)?.0.clone();
-        self.by_wire.remove(&wire);
-        let due = self.pause.closed(self.elapsed());
-        Some((wire, due))
+        let wire_id = self.by_wire_id.iter().find(|(_, known)| **known == id)?.0.clone();
+        self.by_wire_id.remove(&wire_id);
+        let postponed_deadlines = self.pause.record_close(self.elapsed());
+        Some((wire_id, postponed_deadlines))
     }
 
     /// Returns true if the question is open.
     pub(super) fn contains(&self, id: InteractionId) -> bool {
-        self.by_wire.values().any(|known| *known == id)
+        self.by_wire_id.values().any(|known| *known == id)
     }
 
     /// Returns the number of open questions.
     pub(super) fn count(&self) -> u32 {
-        u32::try_from(self.by_wire.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.by_wire_id.len()).unwrap_or(u32::MAX)
     }
 }

@@ -35,19 +35,19 @@ impl InteractionOp {
     ) -> Result<Option<ExecutionMsg>, LedgerError> {
         let msg = match self {
             Self::Open(fence, interaction) => {
-                let opening = interactions.open((*interaction).clone(), fence).await?;
-                Some(InteractionMsg::Recorded(interaction, opening))
+                let outcome = interactions.open((*interaction).clone(), fence).await?;
+                Some(InteractionMsg::Recorded(interaction, outcome))
             }
             // Without an answer there is nothing to redact.
             Self::Close(id, end) => {
                 Some(InteractionMsg::Closed(interactions.close(id, (*end).clone(), *end).await?))
             }
             Self::Delivered(id, at) => {
-                interactions.delivered(id, at).await?;
+                interactions.record_delivery(id, at).await?;
                 None
             }
             Self::Decide(decision) => {
-                interactions.decide(*decision).await?;
+                interactions.record_decision(*decision).await?;
                 None
             }
         };

@@ -26,21 +26,21 @@ impl Requests {
     ///
     /// # Errors
     /// Returns `ledger-unavailable` if the end cannot be recorded. It is recorded once the storage accepts it.
-    pub async fn settled(
+    pub async fn wait_until_settled(
         &self,
         agent: &AgentId,
         id: ExecutionId,
         progress: Option<watch::Receiver<Progress>>,
     ) -> Result<Option<RawAnswer>, Failure> {
         let progress = self.wait((agent, id), progress, WaitTarget::EndOrQuestion).await?;
-        Ok(progress.and_then(|progress| progress.borrow().raw.clone()))
+        Ok(progress.and_then(|progress| progress.borrow().raw_answer.clone()))
     }
 
     /// Waits until an execution has ended; an open question is not an end.
     ///
     /// # Errors
-    /// Returns the same errors as [`settled`](Self::settled).
-    pub async fn ended(
+    /// Returns the same errors as [`wait_until_settled`](Self::wait_until_settled).
+    pub async fn wait_until_ended(
         &self,
         record: &Record,
         progress: Option<watch::Receiver<Progress>>,
@@ -52,13 +52,13 @@ impl Requests {
         &self,
         (agent, id): (&AgentId, ExecutionId),
         mut progress: Option<watch::Receiver<Progress>>,
-        until: WaitTarget,
+        target: WaitTarget,
     ) -> Result<Option<watch::Receiver<Progress>>, Failure> {
         let mut draining = self.reader.link.draining.clone();
         let mut stuck_since: Option<Instant> = None;
         loop {
             tokio::select! {
-                reached = wait_until_reached(&mut progress, until) => match reached {
+                outcome = wait_until_reached(&mut progress, target) => match outcome {
                     WaitOutcome::Reached => return Ok(progress),
                     WaitOutcome::Unrecorded => return Err(end_not_recorded(id)),
                     WaitOutcome::ActorLost => {}
@@ -67,7 +67,7 @@ impl Requests {
                     if !has_started(progress.as_ref()) { return Ok(progress) }
                 }
             }
-            if self.is_over(id, until).await {
+            if self.is_over(id, target).await {
                 return Ok(progress);
             }
             if stuck_since.is_some_and(|since| since.elapsed() >= RECORD_TIMEOUT) {
@@ -81,11 +81,11 @@ impl Requests {
         }
     }
 
-    async fn is_over(&self, id: ExecutionId, until: WaitTarget) -> bool {
+    async fn is_over(&self, id: ExecutionId, target: WaitTarget) -> bool {
         match self.reader.services.ledger.execution(id).await {
             Ok(Some(record)) => {
                 let has_question = record.awaits_answer() || record.has_open_interactions();
-                record.outcome.is_some() || (until == WaitTarget::EndOrQuestion && has_question)
+                record.outcome.is_some() || (target == WaitTarget::EndOrQuestion && has_question)
             }
             Ok(None) => true,
             Err(error) => {
@@ -119,12 +119,12 @@ enum WaitOutcome {
 /// Waits without limit while the work continues, and for a limited time for the record of its end.
 async fn wait_until_reached(
     progress: &mut Option<watch::Receiver<Progress>>,
-    until: WaitTarget,
+    target: WaitTarget,
 ) -> WaitOutcome {
     let Some(progress) = progress else { return WaitOutcome::ActorLost };
     let is_reached = |progress: &Progress| {
         let has_question = progress.state == State::Waiting || progress.interactions > 0;
-        progress.outcome.is_some() || (until == WaitTarget::EndOrQuestion && has_question)
+        progress.outcome.is_some() || (target == WaitTarget::EndOrQuestion && has_question)
     };
     match progress.wait_for(|progress| is_reached(progress) || progress.is_ending()).await {
         Ok(progress) if is_reached(&progress) => return WaitOutcome::Reached,

@@ -13,7 +13,7 @@ pub(in crate::maintenance::monitor) type OpenAlerts = BTreeMap<AlertKey, Alert>;
 impl MonitorData {
     /// Applies an input. No other function opens or closes alerts.
     pub(in crate::maintenance::monitor) fn observe(&mut self, alert_input: AlertInput) {
-        let (now, spec) = (self.started.elapsed(), self.args.alerts);
+        let (now, spec) = (self.start_instant.elapsed(), self.args.alert_spec);
         let (tracker, changes) = step(std::mem::take(&mut self.tracker), alert_input, now, &spec);
         self.tracker = tracker;
         for change in changes {
@@ -22,18 +22,18 @@ impl MonitorData {
     }
 
     fn apply_change(&mut self, change: AlertChange) {
-        let changed = match change {
+        let transition = match change {
             AlertChange::Opened((cause, subject), value, limit) => {
                 let since = self.args.services.clock.now();
                 let alert = Alert { cause, subject: subject.clone(), since, value, limit };
-                self.open.insert((cause, subject), alert.clone());
+                self.open_alerts.insert((cause, subject), alert.clone());
                 Some((AlertPhase::Opened, alert))
             }
             AlertChange::Closed(key) => {
-                self.open.remove(&key).map(|alert| (AlertPhase::Closed, alert))
+                self.open_alerts.remove(&key).map(|alert| (AlertPhase::Closed, alert))
             }
         };
-        if let Some((phase, alert)) = changed {
+        if let Some((phase, alert)) = transition {
             log_alert(phase, &alert);
             self.args.services.observer.record(TelemetryEvent::AlertChanged(phase, alert));
         }

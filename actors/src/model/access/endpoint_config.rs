@@ -132,7 +132,7 @@ pub struct RateLimit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockoutSpec {
     /// Number of failures that block the address.
-    pub failures: u32,
+    pub max_failures: u32,
     /// Time window in which failures are counted.
     pub window: Duration,
     /// Duration of the block.
@@ -143,7 +143,7 @@ impl Default for LockoutSpec {
     /// Blocks for 15 minutes after five failures in ten minutes.
     fn default() -> Self {
         let minutes = |count: u64| Duration::from_secs(60 * count);
-        Self { failures: 5, window: minutes(10), block: minutes(15) }
+        Self { max_failures: 5, window: minutes(10), block: minutes(15) }
     }
 }
 
@@ -187,16 +187,16 @@ pub struct EndpointConfig {
     /// Media types that the agent writes.
     pub output_modes: Vec<String>,
     /// Authentication method of callers.
-    pub credential: CallerAuth,
+    pub caller_auth: CallerAuth,
     /// True if callers without credentials are accepted as the anonymous principal. Only on loopback.
-    pub open: bool,
+    pub allows_anonymous: bool,
     /// Rate limit of calls; `None` is unlimited.
     pub rate_limit: Option<RateLimit>,
     /// Meaning of a message id that was used before.
-    pub message_ids: MessageIdPolicy,
+    pub message_id_policy: MessageIdPolicy,
     /// True if a caller that waits for the answer of its own request receives the raw text of the agent. All text that
     /// is stored, streamed, logged, pushed or fetched later is redacted nevertheless.
-    pub raw: bool,
+    pub returns_raw_answers: bool,
     /// True if streams contain output while the agent produces it, and not only at the end.
     pub stream_output: bool,
 }
@@ -246,11 +246,11 @@ impl Default for EndpointConfig {
             operations: ProtocolOperation::ALL.to_vec(),
             input_modes: texts(&["text/plain", "application/json"]),
             output_modes: texts(&["text/plain"]),
-            credential: CallerAuth::default(),
-            open: false,
+            caller_auth: CallerAuth::default(),
+            allows_anonymous: false,
             rate_limit: None,
-            message_ids: MessageIdPolicy::default(),
-            raw: false,
+            message_id_policy: MessageIdPolicy::default(),
+            returns_raw_answers: false,
             stream_output: true,
         }
     }

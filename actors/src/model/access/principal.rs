@@ -129,8 +129,8 @@ impl Caller {
     #[must_use]
     pub fn may_see(&self, owner: PrincipalId, agent: &AgentId) -> bool {
         let agent = Some(agent);
-        let own = owner == self.principal && self.scope.allows(Right::Read, agent);
-        own || self.scope.allows(Right::Admin, agent)
+        let is_own = owner == self.principal && self.scope.allows(Right::Read, agent);
+        is_own || self.scope.allows(Right::Admin, agent)
     }
 }
 
@@ -157,13 +157,13 @@ mod tests {
             scope(&[Right::Run, Right::Read], Some(&["two", "one"])),
             scope(&[], Some(&[])),
         ];
-        let beyond = [
+        let broader = [
             scope(&[Right::Admin], Some(&["one"])),
             scope(&[Right::Read], Some(&["one", "three"])),
             scope(&[Right::Read], None),
         ];
         assert!(covered.iter().all(|scope| granted.covers(scope)));
-        assert!(!beyond.iter().any(|scope| granted.covers(scope)));
+        assert!(!broader.iter().any(|scope| granted.covers(scope)));
         assert!(scope(&[Right::Read], None).covers(&scope(&[Right::Read], Some(&["one"]))));
     }
 }

@@ -29,7 +29,7 @@ pub struct Charge {
 impl Charge {
     /// Returns the amounts that an agent reports under the published names; other names do not count towards a budget.
     #[must_use]
-    pub fn counted(numbers: &BTreeMap<String, Number>) -> Self {
+    pub fn from_counters(numbers: &BTreeMap<String, Number>) -> Self {
         let count = |name: &str| numbers.get(name).and_then(Number::as_u64).unwrap_or_default();
         let cost = numbers.get("cost_usd").and_then(Number::as_f64).unwrap_or_default();
         Self {

@@ -17,16 +17,16 @@ pub struct QuotaSpec {
     /// Credential of the agent's account.
     pub credential: QuotaCredential,
     /// True if the agent starts nothing while its credential is known to be unusable.
-    pub breaker: bool,
+    pub has_breaker: bool,
     /// Pause after the provider rejected the credential.
-    pub refused: Duration,
+    pub refused_pause: Duration,
 }
 
 impl Default for QuotaSpec {
     /// Defers executions, gives the agent its own credential, and pauses for half an hour after a rejection.
     fn default() -> Self {
         let (deferral, credential) = (DeferralPolicy::default(), QuotaCredential::default());
-        Self { deferral, credential, breaker: true, refused: Duration::from_secs(1800) }
+        Self { deferral, credential, has_breaker: true, refused_pause: Duration::from_secs(1800) }
     }
 }
 
@@ -34,17 +34,21 @@ impl Default for QuotaSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeferralPolicy {
     /// Longest wait; zero disables deferral.
-    pub max: Duration,
+    pub max_wait: Duration,
     /// First wait if the provider states no time; it doubles each time. Zero disables deferral in that case.
     pub first_wait: Duration,
     /// Maximum number of deferrals within one turn.
-    pub times: u32,
+    pub max_deferrals: u32,
 }
 
 impl Default for DeferralPolicy {
     /// Allows up to eight deferrals of at most six hours; the first wait is 15 minutes.
     fn default() -> Self {
-        Self { max: Duration::from_secs(6 * 3600), first_wait: Duration::from_secs(900), times: 8 }
+        Self {
+            max_wait: Duration::from_secs(6 * 3600),
+            first_wait: Duration::from_secs(900),
+            max_deferrals: 8,
+        }
     }
 }
 

@@ -42,7 +42,7 @@ pub struct CheckCommand {
     /// Templates of the arguments, in order.
     pub args: Vec<String>,
     /// Longest run time of the command.
-    pub limit: Duration,
+    pub timeout: Duration,
 }
 
 /// Conditions that identify one kind of failure. One matching condition is enough.
@@ -66,19 +66,19 @@ pub struct FailureRules {
     /// Conditions of an exhausted quota.
     pub quota: FailureMatchers,
     /// Retries of requests by the program itself.
-    pub own_retries: OwnRetries,
+    pub own_retries: OwnRetryRules,
 }
 
 /// Format in which a program reports failed requests to its model, which the program may retry itself.
 #[derive(Debug, Clone, Default)]
-pub struct OwnRetries {
+pub struct OwnRetryRules {
     /// Pattern that matches one output line per failed request, for programs whose events do not report them.
     pub regex: Option<Regex>,
     /// Number of failed requests after which the attempt is stopped.
     pub max: Option<u32>,
 }
 
-impl PartialEq for OwnRetries {
+impl PartialEq for OwnRetryRules {
     fn eq(&self, other: &Self) -> bool {
         let Self { regex, max } = self;
         pattern_sources(regex) == pattern_sources(&other.regex) && *max == other.max
@@ -88,7 +88,7 @@ impl PartialEq for OwnRetries {
 impl FailureRules {
     /// Returns true if a condition uses an HTTP status code.
     #[must_use]
-    pub fn has_status(&self) -> bool {
+    pub fn uses_status(&self) -> bool {
         let Self { transient, permanent, quota, .. } = self;
         [transient, permanent, quota].iter().any(|matchers| !matchers.status.is_empty())
     }
@@ -125,7 +125,7 @@ impl PartialEq for FailureMatchers {
 
 /// Returns the source texts of the patterns.
 pub(in crate::model) fn pattern_sources<'r>(
-    expressions: impl IntoIterator<Item = &'r Regex>,
+    patterns: impl IntoIterator<Item = &'r Regex>,
 ) -> Vec<&'r str> {
-    expressions.into_iter().map(Regex::as_str).collect()
+    patterns.into_iter().map(Regex::as_str).collect()
 }

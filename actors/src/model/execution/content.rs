@@ -83,10 +83,10 @@ pub struct StoredPart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// Number of redacted places in the text.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub redacted: u64,
     /// Bytes of the part that were dropped because the part was longer than the agent's limit.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped: u64,
 }
 
@@ -100,6 +100,6 @@ impl StoredPart {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls takes a reference")]
-const fn is_none(count: &u64) -> bool {
+const fn is_zero(count: &u64) -> bool {
     *count == 0
 }

@@ -15,7 +15,7 @@ pub struct Followers(Arc<FollowerCount>);
 #[derive(Default)]
 struct FollowerCount {
     count: AtomicUsize,
-    first: Notify,
+    first_joined: Notify,
 }
 
 impl Followers {
@@ -23,7 +23,7 @@ impl Followers {
     #[must_use]
     pub fn join(&self) -> FollowerGuard {
         if self.0.count.fetch_add(1, Ordering::AcqRel) == 0 {
-            self.0.first.notify_waiters();
+            self.0.first_joined.notify_waiters();
         }
         FollowerGuard(self.clone())
     }
@@ -44,7 +44,7 @@ impl Followers {
     pub async fn wait_for_first(&self) {
         loop {
             // Registered before the count is read, so that a follower that joins in between is not missed.
-            let mut notified = std::pin::pin!(self.0.first.notified());
+            let mut notified = std::pin::pin!(self.0.first_joined.notified());
             notified.as_mut().enable();
             if self.has_any() {
                 return;
@@ -96,11 +96,11 @@ mod tests {
         let (waiter, other) = (followers.clone(), followers.clone());
         let waiting = tokio::spawn(async move { waiter.wait_for_first().await });
         tokio::task::yield_now().await;
-        let (one, two) = (other.join(), other.join());
+        let (first_guard, second_guard) = (other.join(), other.join());
         timeout(limit, waiting).await.expect("in time").expect("woken");
-        drop(one);
+        drop(first_guard);
         assert!(followers.has_any());
-        drop(two);
+        drop(second_guard);
         assert!(!followers.has_any());
     }
 }

@@ -78,7 +78,7 @@ pub struct Progress {
     /// Counter that grows with every record of the execution in the ledger.
     pub revision: u64,
     /// Raw text of the answer, if the owner may receive it.
-    pub raw: Option<RawAnswer>,
+    pub raw_answer: Option<RawAnswer>,
     /// Growing answer of the present attempt, if it can be shown.
     pub partial_answer: Option<PartialAnswer>,
     /// Followers of the execution.
@@ -97,7 +97,7 @@ impl Progress {
             deferred: None,
             outcome: None,
             revision: 0,
-            raw: None,
+            raw_answer: None,
             partial_answer: None,
             followers: Followers::default(),
         }
@@ -115,9 +115,9 @@ impl Progress {
 
     /// Sets the queue position, or clears it. Returns true if the position changed.
     pub fn set_queue_position(&mut self, queued: Option<Queued>) -> bool {
-        let is_new = self.queued != queued;
+        let has_changed = self.queued != queued;
         self.queued = queued;
-        is_new
+        has_changed
     }
 
     /// Moves the start of the partial answer to this byte of a channel. Returns true if this is a change for followers.

@@ -48,7 +48,7 @@ pub struct Record {
     /// True if the stored input is the raw input, so that the execution can be run from the ledger.
     pub replayable: bool,
     /// Input that the execution has requested from people.
-    pub requested: RequestedInput,
+    pub requested_input: RequestedInput,
     /// Latest deferral in this turn; the execution is still deferred while it is between two attempts.
     pub deferred: Option<Deferral>,
     /// Amounts that the execution has used so far.
@@ -73,7 +73,7 @@ pub struct Record {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestedInput {
     /// Number of open interactions: questions for whose answers the running process waits.
-    pub interactions: u32,
+    pub open_interactions: u32,
     /// True if the agent's question was answered and the next turn has not started yet.
     pub answered: bool,
     /// Reason of the latest wait for the caller, also after its answer; `None` if it never waited.
@@ -84,7 +84,9 @@ impl Record {
     /// Returns true if the execution waits for an answer to its question.
     #[must_use]
     pub const fn awaits_answer(&self) -> bool {
-        matches!(self.state, State::Waiting) && self.outcome.is_none() && !self.requested.answered
+        matches!(self.state, State::Waiting)
+            && self.outcome.is_none()
+            && !self.requested_input.answered
     }
 
     /// Returns true if a running process waits for the answer to an interaction.
@@ -92,15 +94,15 @@ impl Record {
     pub const fn has_open_interactions(&self) -> bool {
         matches!(self.state, State::Running)
             && self.outcome.is_none()
-            && self.requested.interactions > 0
+            && self.requested_input.open_interactions > 0
     }
 
     /// Returns the state that callers see: the final state after the end, else the present state. A deferred execution
     /// shows `waiting`, because its attempt has failed and the execution has not ended.
     #[must_use]
-    pub fn visible_state(&self) -> State {
-        let is = if self.deferral().is_some() { State::Waiting } else { self.state };
-        self.outcome.map_or(is, Outcome::state)
+    pub fn effective_state(&self) -> State {
+        let present_state = if self.deferral().is_some() { State::Waiting } else { self.state };
+        self.outcome.map_or(present_state, Outcome::state)
     }
 
     /// Returns the public state, which hides attempts, retries and the clean-up from the caller.
@@ -113,12 +115,15 @@ impl Record {
             (Some(Outcome::Failed), _) if self.was_rejected() => PublicState::Rejected,
             (Some(Outcome::Failed), _) => PublicState::Failed,
             (None, State::Idle) => PublicState::Submitted,
-            (None, State::Running) if self.requested.interactions > 0 => PublicState::InputRequired,
-            (None, State::Waiting) if !self.requested.answered => match self.requested.interruption
-            {
-                Some(Interruption::AuthRequired) => PublicState::AuthRequired,
-                Some(Interruption::InputRequired) | None => PublicState::InputRequired,
-            },
+            (None, State::Running) if self.requested_input.open_interactions > 0 => {
+                PublicState::InputRequired
+            }
+            (None, State::Waiting) if !self.requested_input.answered => {
+                match self.requested_input.interruption {
+                    Some(Interruption::AuthRequired) => PublicState::AuthRequired,
+                    Some(Interruption::InputRequired) | None => PublicState::InputRequired,
+                }
+            }
             // `Failed` without an outcome waits for a retry: callers see work, not attempts.
             (
                 None,
@@ -137,9 +142,10 @@ impl Record {
     /// Returns the deferral if the execution waits for the quota of its account.
     #[must_use]
     pub fn deferral(&self) -> Option<Deferral> {
-        let is_between = self.outcome.is_none() && self.state == State::Failed;
+        let is_between_attempts = self.outcome.is_none() && self.state == State::Failed;
         // An execution that was deferred before an earlier attempt is in an ordinary retry pause.
-        self.deferred.filter(|deferred| is_between && deferred.attempt == self.attempt_id.attempt)
+        self.deferred
+            .filter(|deferred| is_between_attempts && deferred.attempt == self.attempt_id.attempt)
     }
 
     /// Returns true if the agent rejected the work, or the execution never started.
@@ -165,7 +171,7 @@ impl Record {
 
     /// Returns the time of the latest status change. The clean-up after the end does not count.
     #[must_use]
-    pub fn status_at(&self) -> DateTime<Utc> {
+    pub fn status_changed_at(&self) -> DateTime<Utc> {
         self.ended_at.unwrap_or(self.changed_at)
     }
 }
@@ -232,9 +238,9 @@ impl IdPart {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits: String = text.chars().filter(|char| *char != '-').collect();
-        let is_part = (Self::MIN_DIGITS..=32).contains(&digits.len());
+        let has_valid_length = (Self::MIN_DIGITS..=32).contains(&digits.len());
         let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        (is_part && is_hex).then(|| Self(digits.to_ascii_lowercase()))
+        (has_valid_length && is_hex).then(|| Self(digits.to_ascii_lowercase()))
     }
 
     /// Returns true if an id starts or ends with these digits.
@@ -263,10 +269,10 @@ pub struct ExecutionFilter {
     /// Restricts the list to this owner.
     pub owner: Option<PrincipalId>,
     /// Restricts the list to the owner with this name.
-    pub caller: Option<String>,
+    pub owner_name: Option<String>,
     /// True to restrict the list to executions that have not ended.
     pub unfinished: bool,
-    /// Restricts the list to executions that show this state: see [`Record::visible_state`].
+    /// Restricts the list to executions that show this state: see [`Record::effective_state`].
     pub state: Option<State>,
     /// Restricts the list to this outcome.
     pub outcome: Option<Outcome>,
@@ -275,7 +281,7 @@ pub struct ExecutionFilter {
     /// Restricts the list to failures of this category.
     pub category: Option<Category>,
     /// Restricts the list to this kind of trigger: see [`Trigger::kind`].
-    pub trigger: Option<String>,
+    pub trigger_kind: Option<String>,
     /// Restricts the list to executions of this schedule.
     pub schedule: Option<String>,
     /// Restricts the list to this conversation.
@@ -300,11 +306,11 @@ impl ExecutionFilter {
             && self.agents.as_ref().is_none_or(|agents| agents.contains(&record.agent))
             && self.owner.is_none_or(|owner| record.owner == owner)
             && !(self.unfinished && record.outcome.is_some())
-            && self.state.is_none_or(|state| record.visible_state() == state)
+            && self.state.is_none_or(|state| record.effective_state() == state)
             && self.outcome.is_none_or(|outcome| record.outcome == Some(outcome))
             && self.code.is_none_or(|expected| code == Some(expected))
             && self.category.is_none_or(|expected| code.map(Code::category) == Some(expected))
-            && self.trigger.as_ref().is_none_or(|kind| record.trigger.kind() == kind)
+            && self.trigger_kind.as_ref().is_none_or(|kind| record.trigger.kind() == kind)
             && self.schedule.as_deref().is_none_or(|id| record.trigger.schedule() == Some(id))
             && self.context.as_ref().is_none_or(|context| record.context == *context)
             && self.since.is_none_or(|since| record.accepted_at >= since)

@@ -159,13 +159,13 @@ pub struct Request {
     /// Message id of the caller.
     pub message: MessageId,
     /// Idempotency key of the caller, independent of the message id: its `Idempotency-Key`.
-    pub idempotency: Option<String>,
+    pub idempotency_key: Option<String>,
     /// Conversation of the request.
     pub context: ContextId,
     /// True if the request starts the conversation.
     pub starts_context: bool,
     /// Execution that the request continues, because the execution requested input.
-    pub continues: Option<ExecutionId>,
+    pub continued_execution: Option<ExecutionId>,
     /// Overrides of the continued execution; they apply unless this request overrides them.
     pub inherited_overrides: Overrides,
     /// Raw input.
@@ -177,10 +177,10 @@ impl Request {
     #[must_use]
     pub fn overrides(&self) -> Overrides {
         let Overrides { working_dir, env } = self.input.overrides.clone();
-        let mut all = self.inherited_overrides.env.clone();
-        all.extend(env);
+        let mut merged_env = self.inherited_overrides.env.clone();
+        merged_env.extend(env);
         let working_dir = working_dir.or_else(|| self.inherited_overrides.working_dir.clone());
-        Overrides { working_dir, env: all }
+        Overrides { working_dir, env: merged_env }
     }
 }
 
@@ -190,12 +190,12 @@ pub struct DedupKeys {
     /// Key of (owner, agent, message).
     pub message: [u8; 32],
     /// Key of (owner, agent, idempotency key).
-    pub named: Option<[u8; 32]>,
+    pub idempotency: Option<[u8; 32]>,
 }
 
 impl DedupKeys {
     /// Iterates over the keys.
-    pub fn each(self) -> impl Iterator<Item = [u8; 32]> {
-        std::iter::once(self.message).chain(self.named)
+    pub fn iter(self) -> impl Iterator<Item = [u8; 32]> {
+        std::iter::once(self.message).chain(self.idempotency)
     }
 }

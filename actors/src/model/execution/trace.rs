@@ -107,14 +107,14 @@ impl TraceContext {
         let span = SpanId::new(parse_hex(fields.next()?)?)?;
         let [flags] = parse_hex(fields.next()?)?;
         // A future version may append more fields after the known ones; version 00 may not.
-        let is_whole = match version {
+        let is_well_formed = match version {
             [0] => traceparent.len() == TRACEPARENT_BYTES,
             [255] => false,
             [_] => true,
         };
         let state =
             if is_tracestate(tracestate) { tracestate.trim().to_owned() } else { String::new() };
-        is_whole.then_some(Self { id, span, sampled: flags & 1 == 1, state })
+        is_well_formed.then_some(Self { id, span, sampled: flags & 1 == 1, state })
     }
 
     /// Returns the `traceparent` header for the next service.
@@ -151,14 +151,14 @@ impl TraceContext {
 
 /// Writes an id as lower-case hexadecimal digits in one call, because every request formats ids.
 fn write_hex(id: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let digit = |half: u8| half + if half < 10 { b'0' } else { b'a' - 10 };
+    let digit = |nibble: u8| nibble + if nibble < 10 { b'0' } else { b'a' - 10 };
     let mut digits = [0; 2 * size_of::<TraceId>()];
     let (pairs, _) = digits.as_chunks_mut();
     for (pair, byte) in pairs.iter_mut().zip(id) {
         *pair = [digit(byte >> 4), digit(byte & 0xf)];
     }
-    let written = digits.get(..2 * id.len()).and_then(|digits| str::from_utf8(digits).ok());
-    f.write_str(written.unwrap_or_default())
+    let text = digits.get(..2 * id.len()).and_then(|digits| str::from_utf8(digits).ok());
+    f.write_str(text.unwrap_or_default())
 }
 
 /// Parses bytes from lower-case hexadecimal digits, two for each byte.
@@ -181,18 +181,19 @@ fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
 
 /// Returns true if a text is a list of keys and values that may be passed on.
 fn is_tracestate(text: &str) -> bool {
-    let members: Vec<_> = text.split(',').map(str::trim).filter(|one| !one.is_empty()).collect();
+    let members: Vec<_> =
+        text.split(',').map(str::trim).filter(|member| !member.is_empty()).collect();
     text.len() <= MAX_TRACESTATE_BYTES
         && members.len() <= MAX_TRACESTATE_MEMBERS
         && members.iter().all(|member| is_member(member))
 }
 
 fn is_member(member: &str) -> bool {
-    let of_key =
+    let is_key_byte =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-*/@".contains(&byte);
-    let of_value = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'=';
+    let is_value_byte = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'=';
     member.split_once('=').is_some_and(|(key, value)| {
-        !key.is_empty() && key.bytes().all(of_key) && value.bytes().all(of_value)
+        !key.is_empty() && key.bytes().all(is_key_byte) && value.bytes().all(is_value_byte)
     })
 }
 
@@ -252,8 +253,8 @@ mod tests {
         }
         // A future version is parsed as far as it is known, and answered with version 00.
         let later = format!("{}-more", EXAMPLE_TRACEPARENT.replacen("00", "cc", 1));
-        let read = TraceContext::parse(&later, "").expect("a trace");
-        assert_eq!(read.traceparent(), EXAMPLE_TRACEPARENT);
+        let parsed = TraceContext::parse(&later, "").expect("a trace");
+        assert_eq!(parsed.traceparent(), EXAMPLE_TRACEPARENT);
     }
 
     #[test]
@@ -286,8 +287,8 @@ mod tests {
                 && execution_trace.span != next.span
         );
         assert_eq!(TraceContext::of_execution(parent.as_ref(), id), execution_trace);
-        let alone = TraceContext::of_execution(None, id);
-        assert_eq!(alone.traceparent().get(3..35), Some(id.0.simple().to_string().as_str()));
+        let root_trace = TraceContext::of_execution(None, id);
+        assert_eq!(root_trace.traceparent().get(3..35), Some(id.0.simple().to_string().as_str()));
     }
 
     proptest! {

@@ -13,7 +13,7 @@ pub struct ResourceLimits {
     /// Limit of processes and threads, as counted by the system.
     pub processes: Option<u64>,
     /// Use of a control group for each attempt.
-    pub grouping: CgroupMode,
+    pub cgroup_mode: CgroupMode,
 }
 
 impl ResourceLimits {
@@ -26,7 +26,7 @@ impl ResourceLimits {
     /// Returns true if an attempt should have a control group where one can be created.
     #[must_use]
     pub const fn wants_group(&self) -> bool {
-        match self.grouping {
+        match self.cgroup_mode {
             CgroupMode::Auto => self.is_limited(),
             CgroupMode::Required => true,
             CgroupMode::Off => false,
@@ -147,10 +147,10 @@ mod tests {
     fn limit_enforcement_is_described_in_words() {
         let limit = |enforcer| Some(ResourceLimit { limit: 10, enforcer });
         let (memory_bytes, processes) = (limit(LimitEnforcer::Watch), limit(LimitEnforcer::Group));
-        let holding = LimitEnforcement { memory_bytes, processes, control_group: true };
+        let enforcement = LimitEnforcement { memory_bytes, processes, control_group: true };
         let words = "at most 10 bytes of memory (held by the watch), at most 10 processes and \
                      threads (held by the group), in a control group";
-        assert_eq!(holding.to_string(), words);
+        assert_eq!(enforcement.to_string(), words);
         assert_eq!(LimitEnforcement::default().to_string(), "in no control group");
     }
 }

@@ -15,14 +15,14 @@ pub struct Sandbox {
     pub enforce: bool,
     /// True if the program has its own sandbox, which the sandbox of an agent would break: the service then only
     /// protects its own files and processes from the program.
-    pub nested: bool,
+    pub has_own_sandbox: bool,
     /// Requirements for the start of the agent: the isolation that the system must provide.
-    pub required: Requirement,
+    pub required: IsolationRequirement,
     /// Absolute paths that the agent may modify beside its own and temporary folders, and beside its working folder if
     /// the agent is read-write. A read-write agent without this list may modify everything.
     pub writable: Option<Vec<PathBuf>>,
     /// True if the agent may use the network: TCP, and with bubblewrap all other protocols too.
-    pub network: bool,
+    pub allows_network: bool,
     /// Mechanism that enforces the sandbox; by default the best available one.
     pub isolation: Option<Isolation>,
     /// Absolute paths that are hidden from the agent: folders and files appear empty.
@@ -52,10 +52,10 @@ impl Default for Sandbox {
     fn default() -> Self {
         Self {
             enforce: true,
-            nested: false,
-            required: Requirement::Nothing,
+            has_own_sandbox: false,
+            required: IsolationRequirement::Nothing,
             writable: None,
-            network: true,
+            allows_network: true,
             isolation: None,
             hidden: Vec::new(),
             protected: Vec::new(),
@@ -67,7 +67,7 @@ impl Default for Sandbox {
 
 /// Least isolation with which an agent is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Requirement {
+pub enum IsolationRequirement {
     /// The agent is started with the isolation that the system provides.
     #[default]
     Nothing,
@@ -112,7 +112,7 @@ impl Sandbox {
     /// Returns true if the service lets an agent of this access type modify only some of the files.
     #[must_use]
     pub const fn guards_files(&self, access: Access) -> bool {
-        !self.nested && (matches!(access, Access::ReadOnly) || self.writable.is_some())
+        !self.has_own_sandbox && (matches!(access, Access::ReadOnly) || self.writable.is_some())
     }
 
     /// Returns true if only bubblewrap can enforce the whole sandbox.
@@ -125,7 +125,7 @@ impl Sandbox {
     /// Returns true if the sandbox restricts anything.
     #[must_use]
     pub fn restricts(&self, access: Access) -> bool {
-        self.guards_files(access) || !self.network || self.needs_bubblewrap()
+        self.guards_files(access) || !self.allows_network || self.needs_bubblewrap()
     }
 }
 

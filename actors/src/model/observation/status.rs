@@ -236,14 +236,14 @@ impl AgentStatus {
             name: spec.profile.name.clone(),
             health,
             enabled: spec.enabled,
-            unavailable: spec.unavailable().map(|failure| failure.message),
+            unavailable: spec.unavailable_failure().map(|failure| failure.message),
             confinement: spec.confinement().cloned(),
             resources: spec.resources(),
             program: None,
             starts: ActorStarts::default(),
             work: AgentWork {
-                capacity: spec.limits.capacity.running.map(Into::into),
-                queue_depth: spec.limits.capacity.waiting,
+                capacity: spec.limits.capacity.max_running.map(Into::into),
+                queue_depth: spec.limits.capacity.max_waiting,
                 ..AgentWork::default()
             },
             budget: None,

@@ -57,7 +57,7 @@ pub struct EndedExecution {
     /// Id of the latest attempt.
     pub attempt_id: AttemptId,
     /// Time of acceptance.
-    pub accepted: DateTime<Utc>,
+    pub accepted_at: DateTime<Utc>,
     /// End time.
     pub at: DateTime<Utc>,
     /// Outcome of the execution.

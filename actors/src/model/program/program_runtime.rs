@@ -15,16 +15,16 @@ pub struct ProgramRuntime {
     /// Value of `{{ home }}`: the home folder of the agent, or that of the service.
     pub home: PathBuf,
     /// Home folder of the agent, if it has one.
-    pub own: Option<Box<OwnHome>>,
+    pub agent_home: Option<Box<AgentHome>>,
     /// Version check of the program.
     pub version: Option<Box<VersionSpec>>,
     /// Preset on which the agent is based.
-    pub preset: Option<PresetName>,
+    pub preset: Option<PresetReference>,
 }
 
 /// Preset of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PresetName {
+pub struct PresetReference {
     /// Name of the preset.
     pub name: String,
     /// True if the preset's command lines were tested against the real program.
@@ -33,7 +33,7 @@ pub struct PresetName {
 
 /// Home folder that only one agent uses. It holds the program's state, above all its login.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnHome {
+pub struct AgentHome {
     /// Absolute path.
     pub path: PathBuf,
     /// Files that are created if they do not exist, by their path in the home folder.

@@ -87,7 +87,7 @@ pub struct RpcSpec {
     /// Notification after the answer to `initialize`.
     pub initialized: Option<RpcCall>,
     /// Call that submits the input.
-    pub ask: RpcCall,
+    pub submit: RpcCall,
     /// Notification that cancels a call.
     pub cancel: Option<RpcCall>,
     /// Location of the answer in the result, as an RFC 6901 pointer.
@@ -97,7 +97,7 @@ pub struct RpcSpec {
     /// Location of the usage counters in the result.
     pub usage: Option<String>,
     /// Notifications that carry information, by method. Other notifications are ignored.
-    pub notices: BTreeMap<String, NoticeMethod>,
+    pub notices: BTreeMap<String, NoticeRule>,
     /// Error codes of transient failures.
     pub transient_codes: Vec<i64>,
 }
@@ -113,7 +113,7 @@ pub struct RpcCall {
 
 /// Information that a notification carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoticeMethod {
+pub struct NoticeRule {
     /// Kind of the information.
     pub kind: NoticeKind,
     /// Location of the information in the parameters.

@@ -19,11 +19,13 @@ impl ProgramVersion {
     }
 
     /// Compares number by number; a missing number is 0.
-    fn order(&self, other: &Self) -> Ordering {
-        let numbers = |it: &Self, at: usize| it.0.get(at).copied().unwrap_or_default();
+    fn compare(&self, other: &Self) -> Ordering {
+        let number_at =
+            |version: &Self, index: usize| version.0.get(index).copied().unwrap_or_default();
         let length = self.0.len().max(other.0.len());
-        let orders = (0..length).map(|at| numbers(self, at).cmp(&numbers(other, at)));
-        orders.fold(Ordering::Equal, Ordering::then)
+        let orderings =
+            (0..length).map(|index| number_at(self, index).cmp(&number_at(other, index)));
+        orderings.fold(Ordering::Equal, Ordering::then)
     }
 }
 
@@ -36,7 +38,7 @@ impl fmt::Display for ProgramVersion {
 
 /// Comparison operator of a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum VersionBound {
+enum BoundOperator {
     AtLeast,
     Above,
     AtMost,
@@ -44,19 +46,19 @@ enum VersionBound {
     Equal,
 }
 
-const BOUNDS: [(&str, VersionBound); 5] = [
-    (">=", VersionBound::AtLeast),
-    (">", VersionBound::Above),
-    ("<=", VersionBound::AtMost),
-    ("<", VersionBound::Below),
-    ("=", VersionBound::Equal),
+const OPERATORS: [(&str, BoundOperator); 5] = [
+    (">=", BoundOperator::AtLeast),
+    (">", BoundOperator::Above),
+    ("<=", BoundOperator::AtMost),
+    ("<", BoundOperator::Below),
+    ("=", BoundOperator::Equal),
 ];
 
 /// Range of versions, such as `>=2.1, <3`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionRange {
-    written: String,
-    bounds: Vec<(VersionBound, ProgramVersion)>,
+    text: String,
+    bounds: Vec<(BoundOperator, ProgramVersion)>,
 }
 
 impl VersionRange {
@@ -65,26 +67,27 @@ impl VersionRange {
     pub fn parse(text: &str) -> Option<Self> {
         let bound = |part: &str| {
             let part = part.trim();
-            let (word, bound) = BOUNDS.iter().find(|(word, _)| part.starts_with(word))?;
-            let version = part.strip_prefix(word)?.trim();
+            let (symbol, operator) =
+                OPERATORS.iter().find(|(symbol, _)| part.starts_with(symbol))?;
+            let version = part.strip_prefix(symbol)?.trim();
             let is_plain = version.chars().all(|char| char.is_ascii_digit() || char == '.');
-            Some((*bound, ProgramVersion::parse(version).filter(|_| is_plain)?))
+            Some((*operator, ProgramVersion::parse(version).filter(|_| is_plain)?))
         };
         let bounds: Option<Vec<_>> = text.split(',').map(bound).collect();
-        bounds.map(|bounds| Self { written: text.trim().to_owned(), bounds })
+        bounds.map(|bounds| Self { text: text.trim().to_owned(), bounds })
     }
 
     /// Returns true if a version lies within all bounds.
     #[must_use]
     pub fn contains(&self, version: &ProgramVersion) -> bool {
-        self.bounds.iter().all(|(bound, limit)| {
-            let order = version.order(limit);
-            match bound {
-                VersionBound::AtLeast => order.is_ge(),
-                VersionBound::Above => order.is_gt(),
-                VersionBound::AtMost => order.is_le(),
-                VersionBound::Below => order.is_lt(),
-                VersionBound::Equal => order.is_eq(),
+        self.bounds.iter().all(|(operator, limit)| {
+            let ordering = version.compare(limit);
+            match operator {
+                BoundOperator::AtLeast => ordering.is_ge(),
+                BoundOperator::Above => ordering.is_gt(),
+                BoundOperator::AtMost => ordering.is_le(),
+                BoundOperator::Below => ordering.is_lt(),
+                BoundOperator::Equal => ordering.is_eq(),
             }
         })
     }
@@ -92,7 +95,7 @@ impl VersionRange {
 
 impl fmt::Display for VersionRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.written)
+        f.write_str(&self.text)
     }
 }
 

@@ -101,7 +101,7 @@ pub struct Occurrence {
     pub reason: Option<String>,
     /// Number of planned times that the occurrence represents: 1, except for a run of old times that were missed
     /// together.
-    pub times: u32,
+    pub time_count: u32,
     /// Time of the decision.
     pub decided_at: DateTime<Utc>,
     /// Agent that executes the work.

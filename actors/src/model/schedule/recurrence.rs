@@ -76,27 +76,27 @@ struct StoredRecurrence {
 }
 
 impl RecurrenceRule {
-    /// Parses an expression and the name of a time zone. `seconds` allows a sixth field.
+    /// Parses an expression and the name of a time zone. `allows_seconds` permits a sixth field.
     ///
     /// # Errors
     /// Returns an error if the zone is unknown, the expression is invalid, or it is never due.
-    pub fn new(text: &str, zone: &str, seconds: bool) -> Result<Self, RecurrenceError> {
+    pub fn new(text: &str, zone: &str, allows_seconds: bool) -> Result<Self, RecurrenceError> {
         let input = || text.to_owned();
-        let zone = zone.parse().map_err(|_unknown: chrono_tz::ParseError| {
-            RecurrenceError::Zone { input: zone.to_owned() }
+        let zone = zone.parse().map_err(|_error: chrono_tz::ParseError| RecurrenceError::Zone {
+            input: zone.to_owned(),
         })?;
         let text = text.trim();
         if let Some(interval) = text.strip_prefix("@every ") {
             let interval = parse_interval(interval.trim())
-                .filter(|interval| seconds || interval.as_secs() >= 60);
+                .filter(|interval| allows_seconds || interval.as_secs() >= 60);
             let interval = interval.ok_or_else(|| RecurrenceError::Interval { input: input() })?;
             return Ok(Self { text: text.to_owned(), zone, interval: Some(interval) });
         }
-        if !seconds && text.split_whitespace().count() == 6 && parse(text).is_ok() {
+        if !allows_seconds && text.split_whitespace().count() == 6 && parse_cron(text).is_ok() {
             return Err(RecurrenceError::Seconds { input: input() });
         }
-        let cron =
-            parse(text).map_err(|cause| RecurrenceError::Expression { input: input(), cause })?;
+        let cron = parse_cron(text)
+            .map_err(|cause| RecurrenceError::Expression { input: input(), cause })?;
         let epoch = DateTime::<Utc>::UNIX_EPOCH.with_timezone(&zone);
         let is_ever_due = cron.find_next_occurrence(&epoch, false).is_ok();
         let rule = Self { text: text.to_owned(), zone, interval: None };
@@ -125,18 +125,21 @@ impl RecurrenceRule {
     }
 
     /// Iterates over the due times after the given instant, in order.
-    pub fn after(&self, instant: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> + use<> {
-        let mut last = Some(instant);
+    pub fn due_times_after(
+        &self,
+        instant: DateTime<Utc>,
+    ) -> impl Iterator<Item = DateTime<Utc>> + use<> {
+        let mut latest = Some(instant);
         let (interval, zone) = (self.interval, self.zone);
-        let cron = if interval.is_none() { parse(&self.text).ok() } else { None };
+        let cron = if interval.is_none() { parse_cron(&self.text).ok() } else { None };
         std::iter::from_fn(move || {
-            let from = last?;
-            last = match (interval, &cron) {
+            let from = latest?;
+            latest = match (interval, &cron) {
                 (Some(interval), _) => next_interval_time(from, interval),
                 (None, Some(cron)) => next_cron_time(cron, from, zone),
                 (None, None) => None, // The text was parsed before, so it can be parsed.
             };
-            last
+            latest
         })
     }
 
@@ -145,7 +148,7 @@ impl RecurrenceRule {
     pub fn description(&self) -> String {
         match self.interval {
             Some(interval) => format!("every {} seconds, counted from 1970", interval.as_secs()),
-            None => parse(&self.text).map(|cron| cron.describe()).unwrap_or_default(),
+            None => parse_cron(&self.text).map(|cron| cron.describe()).unwrap_or_default(),
         }
     }
 }
@@ -171,38 +174,38 @@ impl TryFrom<StoredRecurrence> for RecurrenceRule {
     }
 }
 
-fn parse(text: &str) -> Result<Cron, String> {
+fn parse_cron(text: &str) -> Result<Cron, String> {
     let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
     parser.parse(text).map_err(|error| error.to_string())
 }
 
 /// Returns the next due time, in whole seconds; no due time lies between two seconds.
 fn next_cron_time(cron: &Cron, from: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
-    let found = cron.find_next_occurrence(&from.with_timezone(&zone), false).ok()?;
+    let next_time = cron.find_next_occurrence(&from.with_timezone(&zone), false).ok()?;
     // A skipped or repeated hour must never lead back in time, or the iteration would not advance.
-    Some(found.with_timezone(&Utc)).filter(|found| *found > from)
+    Some(next_time.with_timezone(&Utc)).filter(|next_time| *next_time > from)
 }
 
 fn next_interval_time(from: DateTime<Utc>, interval: Duration) -> Option<DateTime<Utc>> {
     let interval = i64::try_from(interval.as_secs()).ok()?;
-    let at = from.timestamp();
-    DateTime::from_timestamp(at, 0)?
-        .checked_add_signed(TimeDelta::seconds(interval - at.rem_euclid(interval)))
+    let timestamp = from.timestamp();
+    DateTime::from_timestamp(timestamp, 0)?
+        .checked_add_signed(TimeDelta::seconds(interval - timestamp.rem_euclid(interval)))
 }
 
 /// Parses a duration such as `90s`, `15m`, `6h` or `2d`.
 fn parse_interval(text: &str) -> Option<Duration> {
-    let digits = text.find(|digit: char| !digit.is_ascii_digit())?;
-    let (number, unit) = text.split_at_checked(digits)?;
-    let seconds = match unit {
+    let unit_start = text.find(|digit: char| !digit.is_ascii_digit())?;
+    let (number, unit) = text.split_at_checked(unit_start)?;
+    let seconds_per_unit = match unit {
         "s" => 1,
         "m" => 60,
         "h" => 3600,
         "d" => 86_400,
         _ => return None,
     };
-    let span = Duration::from_secs(number.parse::<u64>().ok()?.checked_mul(seconds)?);
-    (!span.is_zero() && span <= MAX_INTERVAL).then_some(span)
+    let interval = Duration::from_secs(number.parse::<u64>().ok()?.checked_mul(seconds_per_unit)?);
+    (!interval.is_zero() && interval <= MAX_INTERVAL).then_some(interval)
 }
 
 #[cfg(test)]
@@ -218,29 +221,29 @@ mod tests {
     }
 
     fn first_times(rule: &RecurrenceRule, from: &str, count: usize) -> Vec<String> {
-        let show = |instant: DateTime<Utc>| instant.format("%m-%dT%H:%M:%SZ").to_string();
-        rule.after(at(from)).take(count).map(show).collect()
+        let format_time = |instant: DateTime<Utc>| instant.format("%m-%dT%H:%M:%SZ").to_string();
+        rule.due_times_after(at(from)).take(count).map(format_time).collect()
     }
 
     #[test]
     fn a_skipped_hour_is_made_up_for_once() {
         let nightly = rule_of("30 2 * * *", "America/New_York");
-        let found = first_times(&nightly, "2026-03-07T12:00:00Z", 2);
-        assert_eq!(found, ["03-08T07:00:00Z", "03-09T06:30:00Z"], "03:00 local is the first after");
+        let times = first_times(&nightly, "2026-03-07T12:00:00Z", 2);
+        assert_eq!(times, ["03-08T07:00:00Z", "03-09T06:30:00Z"], "03:00 local is the first after");
         let steady = rule_of("*/30 * * * *", "America/New_York");
-        let found = first_times(&steady, "2026-03-08T06:00:00Z", 3);
-        assert_eq!(found, ["03-08T06:30:00Z", "03-08T07:00:00Z", "03-08T07:30:00Z"]);
+        let times = first_times(&steady, "2026-03-08T06:00:00Z", 3);
+        assert_eq!(times, ["03-08T06:30:00Z", "03-08T07:00:00Z", "03-08T07:30:00Z"]);
     }
 
     #[test]
     fn a_repeated_hour_fires_fixed_times_once_and_intervals_twice() {
         let fixed = rule_of("30 1 * * *", "America/New_York");
-        let found = first_times(&fixed, "2026-10-31T12:00:00Z", 2);
-        assert_eq!(found, ["11-01T05:30:00Z", "11-02T06:30:00Z"]);
+        let times = first_times(&fixed, "2026-10-31T12:00:00Z", 2);
+        assert_eq!(times, ["11-01T05:30:00Z", "11-02T06:30:00Z"]);
         let steady = rule_of("*/30 * * * *", "America/New_York");
-        let found = first_times(&steady, "2026-11-01T05:00:00Z", 4);
+        let times = first_times(&steady, "2026-11-01T05:00:00Z", 4);
         assert_eq!(
-            found,
+            times,
             ["11-01T05:30:00Z", "11-01T06:00:00Z", "11-01T06:30:00Z", "11-01T07:00:00Z"]
         );
     }
@@ -248,24 +251,26 @@ mod tests {
     #[test]
     fn an_interval_is_aligned_with_the_epoch() {
         let steady = rule_of("@every 15m", "Asia/Kolkata");
-        let found = first_times(&steady, "2026-05-05T10:07:31Z", 2);
-        assert_eq!(found, ["05-05T10:15:00Z", "05-05T10:30:00Z"]);
+        let times = first_times(&steady, "2026-05-05T10:07:31Z", 2);
+        assert_eq!(times, ["05-05T10:15:00Z", "05-05T10:30:00Z"]);
     }
 
     #[test]
     fn impossible_and_forbidden_times_are_refused_by_kind() {
-        let refused = |text, zone, seconds| RecurrenceRule::new(text, zone, seconds).unwrap_err();
-        assert!(matches!(refused("0 0 31 2 *", "UTC", false), RecurrenceError::Never { .. }));
-        assert!(matches!(refused("0 0 * * *", "Mars/Base", false), RecurrenceError::Zone { .. }));
-        assert!(matches!(refused("* * * * * *", "UTC", false), RecurrenceError::Seconds { .. }));
+        let error_for = |text, zone, allows_seconds| {
+            RecurrenceRule::new(text, zone, allows_seconds).unwrap_err()
+        };
+        assert!(matches!(error_for("0 0 31 2 *", "UTC", false), RecurrenceError::Never { .. }));
+        assert!(matches!(error_for("0 0 * * *", "Mars/Base", false), RecurrenceError::Zone { .. }));
+        assert!(matches!(error_for("* * * * * *", "UTC", false), RecurrenceError::Seconds { .. }));
         for text in ["", "* * *", "61 * * * *", "@reboot", "* * * * * * 2030", "daily"] {
-            let error = refused(text, "UTC", false);
+            let error = error_for(text, "UTC", false);
             assert!(matches!(error, RecurrenceError::Expression { .. }), "{text}: {error}");
         }
         for text in
             ["@every 0s", "@every 5", "@every 9w", "@every 400d", "@every 10s", "@every -1m"]
         {
-            let error = refused(text, "UTC", false);
+            let error = error_for(text, "UTC", false);
             assert!(matches!(error, RecurrenceError::Interval { .. }), "{text}: {error}");
         }
         assert!(RecurrenceRule::new("0 0 29 2 *", "UTC", false).is_ok(), "leap days come");

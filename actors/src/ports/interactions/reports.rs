@@ -12,7 +12,7 @@ use crate::model::permission::{PermissionDecision, PermissionVerdict};
 
 /// Returns the event that reports an open interaction.
 #[must_use]
-pub fn opened(interaction: &Interaction) -> EventKind {
+pub fn opened_event(interaction: &Interaction) -> EventKind {
     let question = &interaction.question;
     EventKind::InteractionOpened {
         interaction: interaction.id,
@@ -25,7 +25,7 @@ pub fn opened(interaction: &Interaction) -> EventKind {
 
 /// Returns the event that reports the end of an interaction. It contains no text of the answer.
 #[must_use]
-pub fn closed(interaction: InteractionId, end: &InteractionEnd) -> EventKind {
+pub fn closed_event(interaction: InteractionId, end: &InteractionEnd) -> EventKind {
     EventKind::InteractionClosed {
         interaction,
         state: end.state,
@@ -36,7 +36,10 @@ pub fn closed(interaction: InteractionId, end: &InteractionEnd) -> EventKind {
 
 /// Returns the decision about the tool call of an interaction; `None` if the end decides about no tool call.
 #[must_use]
-pub fn decision(interaction: &Interaction, end: &InteractionEnd) -> Option<PermissionDecision> {
+pub fn permission_decision(
+    interaction: &Interaction,
+    end: &InteractionEnd,
+) -> Option<PermissionDecision> {
     let question = &interaction.question;
     let verdict = verdict(end).filter(|_| question.kind.is_permission())?;
     let waited = (end.at - interaction.asked_at).num_milliseconds();
@@ -73,19 +76,19 @@ fn verdict(end: &InteractionEnd) -> Option<PermissionVerdict> {
 
 /// Returns the end of an interaction that is open when its execution settles.
 #[must_use]
-pub const fn settled(outcome: Outcome, at: DateTime<Utc>) -> InteractionEnd {
+pub const fn end_by_settlement(outcome: Outcome, at: DateTime<Utc>) -> InteractionEnd {
     match outcome {
         Outcome::Completed | Outcome::Timeout | Outcome::Cancelled => {
             let answer = InteractionAnswer { value: None, by: AnswerSource::Cancel };
             InteractionEnd { state: InteractionState::Withdrawn, answer, at }
         }
-        Outcome::Failed => lost(at),
+        Outcome::Failed => end_by_process_exit(at),
     }
 }
 
 /// Returns the end of an interaction whose process has ended.
 #[must_use]
-pub const fn lost(at: DateTime<Utc>) -> InteractionEnd {
+pub const fn end_by_process_exit(at: DateTime<Utc>) -> InteractionEnd {
     let answer = InteractionAnswer { value: None, by: AnswerSource::ProcessEnd };
     InteractionEnd { state: InteractionState::Lost, answer, at }
 }
@@ -94,6 +97,6 @@ pub const fn lost(at: DateTime<Utc>) -> InteractionEnd {
 /// before the transition to the end, because a reader of the events stops there.
 #[must_use]
 pub fn position_before_end(events: &[(DateTime<Utc>, EventKind)]) -> usize {
-    let is_move = |(_, kind): &(_, EventKind)| matches!(kind, EventKind::StateChanged(_));
-    events.iter().rposition(is_move).unwrap_or(events.len())
+    let is_transition = |(_, kind): &(_, EventKind)| matches!(kind, EventKind::StateChanged(_));
+    events.iter().rposition(is_transition).unwrap_or(events.len())
 }

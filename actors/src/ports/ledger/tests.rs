@@ -12,7 +12,7 @@ fn keys_must_name_one_execution_with_the_same_digest() {
         Acceptance::from_known(&[(one, digest), (one, digest)], digest),
         Some(Acceptance::Duplicate(one))
     );
-    for found in [vec![(one, [2; 32])], vec![(one, digest), (other, digest)]] {
-        assert_eq!(Acceptance::from_known(&found, digest), Some(Acceptance::Conflict));
+    for known_executions in [vec![(one, [2; 32])], vec![(one, digest), (other, digest)]] {
+        assert_eq!(Acceptance::from_known(&known_executions, digest), Some(Acceptance::Conflict));
     }
 }

@@ -11,28 +11,28 @@ use super::{ChangePlanner, ChangeResult, PendingChange, StoredChange};
 impl SchedulerData {
     /// Starts the next change.
     pub(in crate::scheduler) fn start_change(&mut self) {
-        while let Some(PendingChange { change, reply }) = self.changes.pop_front() {
+        while let Some(PendingChange { change, reply }) = self.pending_changes.pop_front() {
             let SchedulerArgs { config, services, .. } = &self.args;
             let (renderer, now) = (&*config.renderer, services.clock.now());
             let planner = ChangePlanner { table: &self.table, renderer, now };
             match planner.plan(change) {
                 Err(failure) => _ = reply.send(Err(failure)),
                 Ok(planned) => {
-                    return self.writer.change(planned, reply, services, &mut self.tasks);
+                    return self.writer.store_change(planned, reply, services, &mut self.tasks);
                 }
             }
         }
     }
 
     /// Applies a stored change, then replies.
-    pub(in crate::scheduler) fn apply_stored_change(&mut self, changed: ChangeResult) {
+    pub(in crate::scheduler) fn apply_stored_change(&mut self, stored_change: ChangeResult) {
         self.writer.finish_write();
-        let ChangeResult { change, result, reply } = changed;
+        let ChangeResult { change, result, reply } = stored_change;
         if let Err(failure) = result {
             _ = reply.send(Err(failure));
             return;
         }
-        match change.write {
+        match change.stored_form {
             StoredChange::Schedules { upserts, removals } => {
                 removals.iter().for_each(|id| self.remove(id));
                 upserts.into_iter().for_each(|schedule| self.put(schedule));

@@ -28,18 +28,18 @@ pub(in crate::scheduler) async fn observe(
     store: Arc<dyn ScheduleStore>,
 ) -> SchedulerMsg {
     let OccurrenceRun { key, execution, progress } = run;
-    let ending = ending(&requests, execution, progress).await;
+    let ending = wait_for_ending(&requests, execution, progress).await;
     // Stored before it is counted: the latest occurrences are read from the store.
-    while let Err(error) = store.end(&key.schedule, key.planned, ending).await {
+    while let Err(error) = store.record_end(&key.schedule, key.planned, ending).await {
         tracing::error!(%error, "failed to record result of scheduled run");
         tokio::time::sleep(RETRY_PAUSE).await;
     }
-    let streak = streak(&latest(&*store, &key, ending).await);
+    let streak = failure_streak(&latest_occurrences(&*store, &key, ending).await);
     SchedulerMsg::Ended(key, ending, streak)
 }
 
 /// Waits until an execution has ended, also after failures of its actors.
-async fn ending(
+async fn wait_for_ending(
     requests: &Requests,
     execution: ExecutionId,
     mut progress: Option<watch::Receiver<Progress>>,
@@ -51,7 +51,7 @@ async fn ending(
                 if progress.is_none() {
                     progress = requests.reader.watch(&record.agent, record.id).await;
                 }
-                _ = requests.ended(&record, progress.take()).await; // The record is read again in any case.
+                _ = requests.wait_until_ended(&record, progress.take()).await; // The record is read again in any case.
             }
             Ok(None) => return removed_ending(requests.reader.now()),
             Err(error) => tracing::error!(%execution, %error, "read failed"),
@@ -81,7 +81,7 @@ const fn removed_ending(at: DateTime<Utc>) -> OccurrenceEnding {
 
 /// Returns the latest occurrences of a schedule, as far as they matter for consecutive failures: a success ends every
 /// earlier sequence of failures.
-async fn latest(
+async fn latest_occurrences(
     store: &dyn ScheduleStore,
     key: &OccurrenceKey,
     ending: OccurrenceEnding,
@@ -94,8 +94,8 @@ async fn latest(
 }
 
 /// Returns the number of consecutive failures, the latest first.
-fn streak(latest: &[Occurrence]) -> u32 {
+fn failure_streak(latest: &[Occurrence]) -> u32 {
     let endings = latest.iter().filter_map(|occurrence| occurrence.ending);
-    let failed = endings.take_while(|ending| ending.outcome != Outcome::Completed).count();
-    u32::try_from(failed).unwrap_or(u32::MAX)
+    let count = endings.take_while(|ending| ending.outcome != Outcome::Completed).count();
+    u32::try_from(count).unwrap_or(u32::MAX)
 }

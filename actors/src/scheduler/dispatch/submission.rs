@@ -30,7 +30,7 @@ pub(super) struct OccurrenceSubmission {
 impl OccurrenceSubmission {
     /// Returns the input at the planned time, or the reason why the template cannot be rendered.
     pub(super) fn input(&self, renderer: &dyn ScheduleTemplateRenderer) -> Result<String, String> {
-        renderer.input(&self.spec, self.occurrence.planned)
+        renderer.render(&self.spec, self.occurrence.planned)
     }
 
     /// Submits the request.
@@ -118,10 +118,10 @@ impl OccurrenceSubmission {
                 Trigger::Schedule { id: occurrence.schedule.clone(), planned: occurrence.planned },
             ),
             message: MessageId(message.clone()),
-            idempotency: None,
+            idempotency_key: None,
             context: ContextId(message),
             starts_context: true,
-            continues: None,
+            continued_execution: None,
             inherited_overrides: Overrides::default(),
             input: Input { params: spec.params.clone(), ..Input::from_text(input) },
         }

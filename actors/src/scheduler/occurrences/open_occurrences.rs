@@ -31,40 +31,47 @@ impl OpenOccurrences {
 
     /// Returns the numbers of the open occurrences of a schedule.
     pub(in crate::scheduler) fn counts(&self, id: &ScheduleId) -> OpenCounts {
-        let (all, waiting) = (self.of(id).count(), self.of(id).filter(is_waiting).count());
+        let (all, waiting) =
+            (self.of_schedule(id).count(), self.of_schedule(id).filter(is_waiting).count());
         OpenCounts { busy: all - waiting, waiting }
     }
 
     /// Returns the displayed form of a schedule.
     pub(in crate::scheduler) fn view(&self, entry: &LoadedSchedule) -> ScheduleView {
         let id = &entry.schedule.id;
-        let executions = self.of(id).filter_map(|open| open.occurrence.execution).collect();
+        let executions = self
+            .of_schedule(id)
+            .filter_map(|open_occurrence| open_occurrence.occurrence.execution)
+            .collect();
         entry.view(self.counts(id), executions)
     }
 
-    fn of(&self, id: &ScheduleId) -> impl Iterator<Item = &OpenOccurrence> {
+    fn of_schedule(&self, id: &ScheduleId) -> impl Iterator<Item = &OpenOccurrence> {
         self.by_schedule.get(id).into_iter().flat_map(BTreeMap::values)
     }
 
     /// Returns the occurrences of a schedule that wait for earlier ones.
-    pub(super) fn waiting(&self, id: &ScheduleId) -> Vec<OccurrenceKey> {
-        self.of(id).filter(is_waiting).map(OpenOccurrence::key).collect()
+    pub(super) fn waiting_keys(&self, id: &ScheduleId) -> Vec<OccurrenceKey> {
+        self.of_schedule(id).filter(is_waiting).map(OpenOccurrence::key).collect()
     }
 
     /// Returns the occurrences of a schedule that are being submitted, or run.
-    pub(in crate::scheduler) fn busy(&self, id: &ScheduleId) -> Vec<OccurrenceKey> {
-        self.of(id).filter(|open| !is_waiting(open)).map(OpenOccurrence::key).collect()
+    pub(in crate::scheduler) fn busy_keys(&self, id: &ScheduleId) -> Vec<OccurrenceKey> {
+        self.of_schedule(id)
+            .filter(|open_occurrence| !is_waiting(open_occurrence))
+            .map(OpenOccurrence::key)
+            .collect()
     }
 
-    pub(super) fn insert(&mut self, open: OpenOccurrence) {
-        let OccurrenceKey { schedule, planned } = open.key();
-        self.by_schedule.entry(schedule).or_default().insert(planned, open);
+    pub(super) fn insert(&mut self, open_occurrence: OpenOccurrence) {
+        let OccurrenceKey { schedule, planned } = open_occurrence.key();
+        self.by_schedule.entry(schedule).or_default().insert(planned, open_occurrence);
     }
 
     pub(super) fn remove(&mut self, key: &OccurrenceKey) {
-        let Some(open) = self.by_schedule.get_mut(&key.schedule) else { return };
-        open.remove(&key.planned);
-        if open.is_empty() {
+        let Some(occurrences) = self.by_schedule.get_mut(&key.schedule) else { return };
+        occurrences.remove(&key.planned);
+        if occurrences.is_empty() {
             self.by_schedule.remove(&key.schedule);
         }
     }
@@ -75,6 +82,6 @@ impl OpenOccurrences {
     }
 }
 
-fn is_waiting(open: &&OpenOccurrence) -> bool {
-    open.phase == OccurrencePhase::Waiting
+fn is_waiting(open_occurrence: &&OpenOccurrence) -> bool {
+    open_occurrence.phase == OccurrencePhase::Waiting
 }

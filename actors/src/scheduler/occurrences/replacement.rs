@@ -17,9 +17,12 @@ impl OccurrenceMachine {
     /// A refused occurrence replaces nothing: cancelling the previous run would lose its work without a
     /// replacement, for example while the agent is disabled. Therefore the scheduler first checks whether the
     /// agent would accept the occurrence.
-    pub(super) fn check(&mut self, key: &OccurrenceKey) -> Option<OccurrenceEffect> {
-        let open = self.open.occurrence_mut(key).filter(|open| !open.is_checked)?;
-        open.is_checked = true;
+    pub(super) fn request_check(&mut self, key: &OccurrenceKey) -> Option<OccurrenceEffect> {
+        let open_occurrence = self
+            .open_occurrences
+            .occurrence_mut(key)
+            .filter(|open_occurrence| !open_occurrence.has_check_started)?;
+        open_occurrence.has_check_started = true;
         Some(OccurrenceEffect::Check(key.clone()))
     }
 
@@ -32,15 +35,17 @@ impl OccurrenceMachine {
         table: &ScheduleTable,
     ) -> Vec<OccurrenceEffect> {
         // Meanwhile the runs may have ended, or a later occurrence may have replaced this one.
-        let open = self.open.get(key);
-        if open.is_none_or(|open| open.phase != OccurrencePhase::Waiting) {
+        let open_occurrence = self.open_occurrences.get(key);
+        if open_occurrence
+            .is_none_or(|open_occurrence| open_occurrence.phase != OccurrencePhase::Waiting)
+        {
             return Vec::new();
         }
         if let Some(failure) = refusal {
             return self.refuse(key, &failure, table);
         }
         let mut effects = Vec::new();
-        for busy in self.open.busy(&key.schedule) {
+        for busy in self.open_occurrences.busy_keys(&key.schedule) {
             effects.extend(self.cancel(&busy, REPLACED_REASON, now, table));
         }
         effects

@@ -3,7 +3,8 @@
 use chrono::{DateTime, Utc};
 
 use super::{
-    Effects, OccurrenceEffect, OccurrenceMachine, OccurrenceRun, deadline, result_without_run,
+    Effects, OccurrenceEffect, OccurrenceMachine, OccurrenceRun, deadline_effect,
+    result_without_run,
 };
 use crate::model::id::{ExecutionId, ScheduleId};
 use crate::model::schedule::OverlapPolicy;
@@ -29,13 +30,13 @@ impl OccurrenceMachine {
                     result_without_run(&key, OccurrenceStatus::Refused, "its schedule was removed");
                 self.close(removed, table)
             }
-            (None, _, execution) => observed(key, execution).into_iter().collect(),
+            (None, _, execution) => observe_effect(key, execution).into_iter().collect(),
             (Some(entry), OccurrenceStatus::Pending, _) => {
                 self.resume_pending(occurrence, &entry.schedule, table, now)
             }
             (Some(_), _, execution) => {
-                let mut effects: Effects = deadline(&occurrence).into_iter().collect();
-                effects.extend(observed(key, execution));
+                let mut effects: Effects = deadline_effect(&occurrence).into_iter().collect();
+                effects.extend(observe_effect(key, execution));
                 self.insert(OpenOccurrence::of(occurrence), table);
                 effects
             }
@@ -50,26 +51,28 @@ impl OccurrenceMachine {
         table: &ScheduleTable,
         now: DateTime<Utc>,
     ) -> Effects {
-        let mut effects: Effects = deadline(&occurrence).into_iter().collect();
-        let mut open = OpenOccurrence::of(occurrence);
+        let mut effects: Effects = deadline_effect(&occurrence).into_iter().collect();
+        let mut open_occurrence = OpenOccurrence::of(occurrence);
         // Queued occurrences keep their place, however long they wait.
         let may_submit = schedule.shared().spec.overlap == OverlapPolicy::Queue
-            || open.is_in_time(schedule.late_window(), now);
+            || open_occurrence.is_in_time(schedule.late_window(), now);
         if may_submit {
-            (open.mode, open.phase) = (SubmissionMode::Repeated, OccurrencePhase::Waiting);
+            (open_occurrence.mode, open_occurrence.phase) =
+                (SubmissionMode::Repeated, OccurrencePhase::Waiting);
         } else {
             // The crash may have happened after the submission, so its execution must still be found.
-            (open.mode, open.phase) = (SubmissionMode::FindOnly, OccurrencePhase::Submitting);
-            effects.push(OccurrenceEffect::Submit(open.key()));
+            (open_occurrence.mode, open_occurrence.phase) =
+                (SubmissionMode::FindOnly, OccurrencePhase::Submitting);
+            effects.push(OccurrenceEffect::Submit(open_occurrence.key()));
         }
-        self.insert(open, table);
+        self.insert(open_occurrence, table);
         effects
     }
 
     /// Starts the resumed occurrences that may proceed. All must be known before: a running one keeps others waiting.
     pub(in crate::scheduler) fn proceed_all(&mut self, table: &ScheduleTable) -> Effects {
         let mut effects = Vec::new();
-        let ids: Vec<ScheduleId> = self.open.schedules();
+        let ids: Vec<ScheduleId> = self.open_occurrences.schedules();
         for id in ids {
             self.proceed(&id, table, &mut effects);
         }
@@ -78,7 +81,7 @@ impl OccurrenceMachine {
 }
 
 /// Returns the observation of an execution that an earlier process started.
-fn observed(key: OccurrenceKey, execution: Option<ExecutionId>) -> Option<OccurrenceEffect> {
+fn observe_effect(key: OccurrenceKey, execution: Option<ExecutionId>) -> Option<OccurrenceEffect> {
     let execution = execution?;
     Some(OccurrenceEffect::Observe(OccurrenceRun { key, execution, progress: None }))
 }

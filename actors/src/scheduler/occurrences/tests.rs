@@ -25,7 +25,7 @@ fn table(overlap: OverlapPolicy) -> ScheduleTable {
         id: id(),
         name: "a".to_owned(),
         agent: AgentId::new("worker").unwrap(),
-        timetable: RecurrenceRule::hourly(),
+        recurrence: RecurrenceRule::hourly(),
         input: String::new(),
         params: BTreeMap::new(),
         missed: MissedPolicy::Once { window: Duration::from_secs(60) },
@@ -66,16 +66,16 @@ fn key(second: i64) -> OccurrenceKey {
 
 /// Returns the effects as short texts, with the times in seconds.
 fn describe(effects: Vec<OccurrenceEffect>) -> Vec<String> {
-    let at = |key: &OccurrenceKey| key.planned.timestamp();
+    let second = |key: &OccurrenceKey| key.planned.timestamp();
     let descriptions = effects.into_iter().map(|effect| match effect {
-        OccurrenceEffect::Submit(key) => format!("submit {}", at(&key)),
-        OccurrenceEffect::Check(key) => format!("check {}", at(&key)),
+        OccurrenceEffect::Submit(key) => format!("submit {}", second(&key)),
+        OccurrenceEffect::Check(key) => format!("check {}", second(&key)),
         OccurrenceEffect::Record(result) => {
-            format!("record {} {}", at(&result.key), result.status.as_str())
+            format!("record {} {}", second(&result.key), result.status.as_str())
         }
         OccurrenceEffect::Schedule(when, _) => format!("timer {}", when.timestamp()),
-        OccurrenceEffect::Observe(run) => format!("observe {}", at(&run.key)),
-        OccurrenceEffect::Cancel(run) => format!("cancel {}", at(&run.key)),
+        OccurrenceEffect::Observe(run) => format!("observe {}", second(&run.key)),
+        OccurrenceEffect::Cancel(run) => format!("cancel {}", second(&run.key)),
     });
     descriptions.collect()
 }
@@ -87,8 +87,8 @@ fn run(second: i64) -> OccurrenceRun {
 #[test]
 fn a_queued_occurrence_starts_when_the_run_before_it_ends() {
     let (table, mut machine) = (table(OverlapPolicy::Queue), OccurrenceMachine::default());
-    let both = vec![occurrence(&table, 1), occurrence(&table, 2)];
-    assert_eq!(describe(machine.start(&id(), both, &table)), ["submit 1"]);
+    let occurrences = vec![occurrence(&table, 1), occurrence(&table, 2)];
+    assert_eq!(describe(machine.start(&id(), occurrences, &table)), ["submit 1"]);
     assert_eq!(describe(machine.record_run(run(1), NOW)), ["record 1 fired", "observe 1"]);
     assert_eq!(describe(machine.handle_end(&key(1), &table)), ["submit 2"]);
 }
@@ -96,8 +96,8 @@ fn a_queued_occurrence_starts_when_the_run_before_it_ends() {
 #[test]
 fn a_cancellation_waits_until_the_execution_is_known() {
     let (table, mut machine) = (table(OverlapPolicy::Queue), OccurrenceMachine::default());
-    let both = vec![occurrence(&table, 1), occurrence(&table, 2)];
-    machine.start(&id(), both, &table);
+    let occurrences = vec![occurrence(&table, 1), occurrence(&table, 2)];
+    machine.start(&id(), occurrences, &table);
     assert_eq!(describe(machine.cancel(&key(1), "late", NOW, &table)), ["timer 1"]);
     machine.record_run(run(1), NOW);
     assert_eq!(describe(machine.cancel(&key(1), "late", NOW, &table)), ["cancel 1"]);
@@ -110,14 +110,14 @@ fn a_temporary_rejection_is_retried_within_the_window() {
     let (table, mut machine) = (table(OverlapPolicy::Queue), OccurrenceMachine::default());
     machine.start(&id(), vec![occurrence(&table, 0)], &table);
     let failure = Failure::new(Code::QueueFull, "full");
-    let mut pauses = Vec::new();
+    let mut descriptions = Vec::new();
     for second in [0, 1, 3, 60, 61] {
         assert!(machine.begin_submission(&key(0)).is_some() || second > 60);
         let now = NOW + TimeDelta::seconds(second);
-        pauses.extend(describe(machine.retry(&key(0), &failure, now, &table)));
+        descriptions.extend(describe(machine.retry(&key(0), &failure, now, &table)));
     }
     let expected = ["timer 1", "timer 3", "timer 7", "timer 68", "record 0 refused"];
-    assert_eq!(pauses, expected);
+    assert_eq!(descriptions, expected);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_removed_schedule_keeps_the_record_of_its_run() {
     table.remove(&id());
     assert_eq!(describe(machine.record_run(run(1), NOW)), ["record 1 fired", "observe 1"]);
     assert_eq!(describe(machine.resume(pending(2), &table, NOW)), ["record 2 refused"]);
-    assert_eq!(machine.open().counts(&id()), Default::default());
+    assert_eq!(machine.open_occurrences().counts(&id()), Default::default());
 }
 
 /// Returns an occurrence of a schedule that is no longer in a table.

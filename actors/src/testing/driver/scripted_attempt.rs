@@ -164,8 +164,8 @@ impl ScriptedAttempt {
 
     /// Asks for permission to run a command, and waits for the answer before it continues.
     #[must_use]
-    pub fn with_question(mut self, wire: &str, command: &str) -> Self {
-        self.questions.push((WireId(wire.to_owned()), permission(command)));
+    pub fn with_question(mut self, wire_id: &str, command: &str) -> Self {
+        self.questions.push((WireId(wire_id.to_owned()), permission(command)));
         self
     }
 

@@ -28,7 +28,7 @@ impl History for MemoryLedger {
         Ok(events)
     }
 
-    async fn texts(&self, id: ExecutionId) -> Result<Vec<TextRange>, LedgerError> {
+    async fn text_ranges(&self, id: ExecutionId) -> Result<Vec<TextRange>, LedgerError> {
         self.enter(GatedCall::Read).await?;
         let rows = self.rows.lock().await;
         let mut texts: BTreeMap<(AttemptId, &str), TextRange> = BTreeMap::new();
@@ -43,12 +43,17 @@ impl History for MemoryLedger {
         Ok(texts.into_values().collect())
     }
 
-    async fn text_range(&self, id: ExecutionId, span: TextRange) -> Result<TextSlice, LedgerError> {
-        let full_text = self.text(id, TextRange { from: 0, to: u64::MAX, ..span }).await?;
+    async fn text_slice(
+        &self,
+        id: ExecutionId,
+        range: TextRange,
+    ) -> Result<TextSlice, LedgerError> {
+        let full_text = self.text(id, TextRange { from: 0, to: u64::MAX, ..range }).await?;
         let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(full_text.len());
-        let from = (index(span.from)..full_text.len()).find(|at| full_text.is_char_boundary(*at));
+        let from = (index(range.from)..full_text.len()).find(|at| full_text.is_char_boundary(*at));
         let from = from.unwrap_or(full_text.len());
-        let to = (0..=index(span.to)).rev().find(|at| full_text.is_char_boundary(*at)).unwrap_or(0);
+        let to =
+            (0..=index(range.to)).rev().find(|at| full_text.is_char_boundary(*at)).unwrap_or(0);
         let text = full_text.get(from..to).unwrap_or_default().to_owned();
         Ok(TextSlice { from: from as u64, text })
     }
@@ -108,7 +113,7 @@ impl History for MemoryLedger {
         Ok(over.filter_map(|row| row.sealed.take()).count() as u64)
     }
 
-    async fn shrink(&self) -> Result<u64, LedgerError> {
+    async fn release_free_pages(&self) -> Result<u64, LedgerError> {
         self.enter(GatedCall::Settle).await?;
         Ok(0)
     }

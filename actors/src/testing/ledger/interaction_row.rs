@@ -7,13 +7,13 @@ pub(super) struct InteractionRow {
     /// Interaction; its answer is redacted.
     pub(super) interaction: Interaction,
     /// Raw end until the delivery of the answer.
-    pub(super) raw: Option<InteractionEnd>,
+    pub(super) raw_end: Option<InteractionEnd>,
 }
 
 impl InteractionRow {
     /// Returns the interaction with its raw end.
-    pub(super) fn raw(&self) -> Interaction {
-        let closed = self.raw.clone().or_else(|| self.interaction.closed.clone());
-        Interaction { closed, ..self.interaction.clone() }
+    pub(super) fn with_raw_end(&self) -> Interaction {
+        let closed = self.raw_end.clone().or_else(|| self.interaction.end.clone());
+        Interaction { end: closed, ..self.interaction.clone() }
     }
 }

@@ -13,7 +13,9 @@ use crate::model::interaction::{
     InteractionState,
 };
 use crate::model::permission::{DecisionFilter, PermissionDecision};
-use crate::ports::interactions::reports::{closed, decision, lost, opened};
+use crate::ports::interactions::reports::{
+    closed_event, end_by_process_exit, opened_event, permission_decision,
+};
 use crate::ports::interactions::{CloseOutcome, Interactions, OpenOutcome};
 use crate::ports::ledger::LedgerError;
 use crate::testing::fault_injection::GatedCall;
@@ -35,13 +37,14 @@ impl Interactions for MemoryLedger {
         if row.record.fence != fence || row.record.outcome.is_some() || !is_at_work {
             return Ok(OpenOutcome::Superseded);
         }
-        let is_same_request =
-            |known: &&InteractionRow| known.interaction.request_key == interaction.request_key;
-        if let Some(known) = interactions.values().find(is_same_request) {
-            return Ok(OpenOutcome::Existing(Box::new(known.raw())));
+        let is_same_request = |existing: &&InteractionRow| {
+            existing.interaction.request_key == interaction.request_key
+        };
+        if let Some(existing) = interactions.values().find(is_same_request) {
+            return Ok(OpenOutcome::Existing(Box::new(existing.with_raw_end())));
         }
-        row.append(interaction.asked_at, opened(&interaction), violations);
-        interactions.insert(interaction.id, InteractionRow { interaction, raw: None });
+        row.append(interaction.asked_at, opened_event(&interaction), violations);
+        interactions.insert(interaction.id, InteractionRow { interaction, raw_end: None });
         Ok(OpenOutcome::New)
     }
 
@@ -61,20 +64,24 @@ impl Interactions for MemoryLedger {
             return Err(LedgerError::Unavailable { cause });
         }
         if !row.interaction.is_open() {
-            return Ok(CloseOutcome::AlreadyClosed(Box::new(row.raw())));
+            return Ok(CloseOutcome::AlreadyClosed(Box::new(row.with_raw_end())));
         }
-        let raw = (end != redacted).then_some(end);
+        let raw_end = (end != redacted).then_some(end);
         let closed =
-            rows.close(id, &redacted, raw).map(|closed| CloseOutcome::Closed(Box::new(closed)));
+            rows.close(id, &redacted, raw_end).map(|closed| CloseOutcome::Closed(Box::new(closed)));
         Ok(closed.unwrap_or(CloseOutcome::Unknown))
     }
 
-    async fn delivered(&self, id: InteractionId, at: DateTime<Utc>) -> Result<(), LedgerError> {
+    async fn record_delivery(
+        &self,
+        id: InteractionId,
+        at: DateTime<Utc>,
+    ) -> Result<(), LedgerError> {
         self.enter(GatedCall::Interaction).await?;
         if let Some(row) = self.rows.lock().await.interactions.get_mut(&id)
             && !row.interaction.is_open()
         {
-            row.raw = None;
+            row.raw_end = None;
             row.interaction.delivered_at = row.interaction.delivered_at.or(Some(at));
         }
         Ok(())
@@ -82,7 +89,7 @@ impl Interactions for MemoryLedger {
 
     async fn interaction(&self, id: InteractionId) -> Result<Option<Interaction>, LedgerError> {
         self.enter(GatedCall::Read).await?;
-        Ok(self.rows.lock().await.interactions.get(&id).map(InteractionRow::raw))
+        Ok(self.rows.lock().await.interactions.get(&id).map(InteractionRow::with_raw_end))
     }
 
     async fn interactions(
@@ -92,11 +99,11 @@ impl Interactions for MemoryLedger {
         self.enter(GatedCall::List).await?;
         let rows = self.rows.lock().await;
         let newest_first = rows.interactions.values().rev().map(|row| &row.interaction);
-        let found = newest_first.filter(|interaction| matches_filter(&filter, interaction));
-        Ok(found.take(max_results(filter.limit)).cloned().collect())
+        let matching = newest_first.filter(|interaction| matches_filter(&filter, interaction));
+        Ok(matching.take(max_results(filter.limit)).cloned().collect())
     }
 
-    async fn decide(&self, decision: PermissionDecision) -> Result<(), LedgerError> {
+    async fn record_decision(&self, decision: PermissionDecision) -> Result<(), LedgerError> {
         self.enter(GatedCall::Interaction).await?;
         self.rows.lock().await.decisions.push(decision);
         Ok(())
@@ -109,12 +116,12 @@ impl Interactions for MemoryLedger {
         self.enter(GatedCall::List).await?;
         let rows = self.rows.lock().await;
         let numbered = (1_u64..).zip(&rows.decisions);
-        let found = numbered.filter(|(number, decision)| {
+        let matching = numbered.filter(|(number, decision)| {
             *number > filter.after
                 && filter.agent.as_ref().is_none_or(|agent| decision.agent == *agent)
                 && filter.execution.is_none_or(|execution| decision.execution == execution)
         });
-        let cloned = found.map(|(number, decision)| (number, decision.clone()));
+        let cloned = matching.map(|(number, decision)| (number, decision.clone()));
         Ok(cloned.take(max_results(filter.limit)).collect())
     }
 }
@@ -122,7 +129,7 @@ impl Interactions for MemoryLedger {
 impl LedgerRows {
     /// Closes the open interactions of earlier attempts of an execution, and erases their raw answers.
     pub(super) fn close_earlier(&mut self, id: ExecutionId, next: AttemptId, at: DateTime<Utc>) {
-        self.close_all(id, &lost(at), |attempt| attempt != next);
+        self.close_all(id, &end_by_process_exit(at), |attempt| attempt != next);
     }
 
     /// Closes the open interactions of an execution whose attempts fit, and erases their raw answers: nobody will
@@ -133,15 +140,15 @@ impl LedgerRows {
         end: &InteractionEnd,
         fits: impl Fn(AttemptId) -> bool,
     ) {
-        let mut open = Vec::new();
+        let mut open_ids = Vec::new();
         for (key, row) in &mut self.interactions {
             let InteractionRequestKey { execution, attempt, .. } = row.interaction.request_key;
             if execution == id && fits(attempt) {
-                row.raw = None;
-                open.extend(row.interaction.is_open().then_some(*key));
+                row.raw_end = None;
+                open_ids.extend(row.interaction.is_open().then_some(*key));
             }
         }
-        for id in open {
+        for id in open_ids {
             self.close(id, end, None);
         }
     }
@@ -151,25 +158,25 @@ impl LedgerRows {
         &mut self,
         id: InteractionId,
         redacted: &InteractionEnd,
-        raw: Option<InteractionEnd>,
+        raw_end: Option<InteractionEnd>,
     ) -> Option<Interaction> {
         let row = self.interactions.get_mut(&id)?;
         row.interaction.state = redacted.state;
-        row.interaction.closed = Some(redacted.clone());
-        row.raw = raw;
-        self.decisions.extend(decision(&row.interaction, redacted));
+        row.interaction.end = Some(redacted.clone());
+        row.raw_end = raw_end;
+        self.decisions.extend(permission_decision(&row.interaction, redacted));
         let execution = self.executions.get_mut(&row.interaction.request_key.execution)?;
-        execution.append(redacted.at, closed(id, redacted), &mut self.violations);
-        Some(row.raw())
+        execution.append(redacted.at, closed_event(id, redacted), &mut self.violations);
+        Some(row.with_raw_end())
     }
 }
 
 fn matches_filter(filter: &InteractionFilter, interaction: &Interaction) -> bool {
-    let Interaction { owner, request_key: place, .. } = interaction;
+    let Interaction { owner, request_key, .. } = interaction;
     filter.id.is_none_or(|id| interaction.id == id)
         && filter.owner.is_none_or(|principal| owner.principal == principal)
         && filter.agents.as_ref().is_none_or(|agents| agents.contains(&owner.agent))
-        && filter.execution.is_none_or(|execution| place.execution == execution)
+        && filter.execution.is_none_or(|execution| request_key.execution == execution)
         && filter.state.is_none_or(|state| interaction.state == state)
         && filter.before.is_none_or(|before| interaction.id < before)
 }

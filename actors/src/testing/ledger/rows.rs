@@ -17,7 +17,7 @@ use crate::model::id::{AgentId, ExecutionId, PrincipalId};
 use crate::model::interaction::InteractionId;
 use crate::model::permission::PermissionDecision;
 use crate::ports::ledger::AcceptCommand;
-use crate::report::pieces;
+use crate::report::split_into_chunks;
 
 /// All rows.
 #[derive(Default)]
@@ -52,11 +52,12 @@ impl LedgerRows {
             let at = row.record.accepted_at;
             row.content == Some(key) && at > after && at < before && row.record.attempt_id.turn == 1
         };
-        let equal: Vec<_> = self.executions.values().filter(is_equal).collect();
+        let equal_rows: Vec<_> = self.executions.values().filter(is_equal).collect();
         let completed = |row: &&&LedgerRow| row.record.outcome == Some(Outcome::Completed);
         let in_progress =
             |row: &&&LedgerRow| row.record.outcome.is_none() && row.record.state != State::Waiting;
-        let found = equal.iter().rev().find(completed).or_else(|| equal.iter().find(in_progress));
+        let found =
+            equal_rows.iter().rev().find(completed).or_else(|| equal_rows.iter().find(in_progress));
         found.map(|row| row.record.id)
     }
 
@@ -66,26 +67,29 @@ impl LedgerRows {
             return false;
         };
         self.executions.values().any(|row| {
-            let Record { owner, agent, context, outcome, state, requested, .. } = &row.record;
+            let Record {
+                owner, agent, context, outcome, state, requested_input: requested, ..
+            } = &row.record;
             let is_same_conversation = (owner, agent, context)
                 == (&own_record.owner, &own_record.agent, &own_record.context);
             let waits = matches!(state, State::Idle | State::Failed) || requested.answered;
             let is_before = row.record.id < id && outcome.is_none() && waits;
-            is_same_conversation && (row.is_at_work(id) || is_before)
+            is_same_conversation && (row.is_other_at_work(id) || is_before)
         })
     }
 
     /// Returns the execution of an owner with this key.
-    pub(super) fn known(
+    pub(super) fn find_by_key(
         &self,
         owner: PrincipalId,
         agent: &AgentId,
         key: [u8; 32],
     ) -> Option<(ExecutionId, [u8; 32])> {
-        let of_caller = |row: &&LedgerRow| row.record.owner == owner && row.record.agent == *agent;
-        self.executions.values().filter(of_caller).find_map(|row| {
-            let known = row.keys.iter().find(|(known, _)| *known == key);
-            known.map(|(_, digest)| (row.record.id, *digest))
+        let is_of_caller =
+            |row: &&LedgerRow| row.record.owner == owner && row.record.agent == *agent;
+        self.executions.values().filter(is_of_caller).find_map(|row| {
+            let stored_key = row.keys.iter().find(|(stored_key, _)| *stored_key == key);
+            stored_key.map(|(_, digest)| (row.record.id, *digest))
         })
     }
 }
@@ -118,7 +122,7 @@ impl LedgerRow {
             params: accept.params,
             overrides: accept.overrides,
             replayable: accept.replayable,
-            requested: RequestedInput::default(),
+            requested_input: RequestedInput::default(),
             deferred: None,
             spent: Charge::default(),
             accepted_at: accept.at,
@@ -130,13 +134,13 @@ impl LedgerRow {
             last_event: 0,
         };
         let content = accept.content.map(|(key, _)| key);
-        let keys = accept.keys.each().map(|key| (key, accept.digest)).collect();
+        let keys = accept.keys.iter().map(|key| (key, accept.digest)).collect();
         let (message, pieces) = (record.message.0.clone(), accept.pieces);
         let (events, chunks) = (Vec::new(), Vec::new());
         let (workspace, settle_calls, sealed) = (None, 0, accept.sealed);
         let mut row =
             Self { record, keys, content, workspace, events, chunks, settle_calls, sealed };
-        row.take_input(attempt_id, &accept.input);
+        row.store_input(attempt_id, &accept.input);
         row.append(
             accept.at,
             EventKind::Message { speaker: MessageRole::User, message, pieces },
@@ -146,14 +150,14 @@ impl LedgerRow {
     }
 
     /// Returns true if the row is another execution than this one, and holds its claim.
-    pub(super) fn is_at_work(&self, other: ExecutionId) -> bool {
+    pub(super) fn is_other_at_work(&self, other: ExecutionId) -> bool {
         let Record { id, state, outcome, .. } = &self.record;
         *id != other && outcome.is_none() && matches!(state, State::Starting | State::Running)
     }
 
-    pub(super) fn take_input(&mut self, attempt_id: AttemptId, input: &str) {
+    pub(super) fn store_input(&mut self, attempt_id: AttemptId, input: &str) {
         let (channel, mut offset) = (TextChannel::Input, 0);
-        for (number, text) in (0..).zip(pieces(input)) {
+        for (number, text) in (0..).zip(split_into_chunks(input)) {
             let length = text.len() as u64;
             self.chunks.push(Chunk { attempt_id, channel, number, offset, text });
             offset += length;
@@ -167,30 +171,33 @@ impl LedgerRow {
         violations: &mut Vec<String>,
     ) {
         match &event {
-            EventKind::StateChanged(moved) => {
-                if moved.from != self.record.state || !moved.from.may_become(moved.to) {
+            EventKind::StateChanged(state_change) => {
+                if state_change.from != self.record.state
+                    || !state_change.from.may_become(state_change.to)
+                {
                     let state = self.record.state;
-                    violations.push(format!("{} moves from {state} by {moved:?}", self.record.id));
+                    violations
+                        .push(format!("{} moves from {state} by {state_change:?}", self.record.id));
                 }
-                self.record.state = moved.to;
-                self.record.attempt_id = moved.attempt_id;
-                self.record.changed_at = moved.at;
-                let requested = &mut self.record.requested;
-                requested.interruption = moved.interruption.or(requested.interruption);
+                self.record.state = state_change.to;
+                self.record.attempt_id = state_change.attempt_id;
+                self.record.changed_at = state_change.at;
+                let requested = &mut self.record.requested_input;
+                requested.interruption = state_change.interruption.or(requested.interruption);
             }
             EventKind::ProcessStarted { pid } => self.record.pid = Some(*pid),
             EventKind::AttemptFailed(failure) => self.record.failure = Some(failure.clone()),
-            EventKind::Deferred(deferred) => self.record.deferred = Some(*deferred),
+            EventKind::Deferred(deferral) => self.record.deferred = Some(*deferral),
             EventKind::BudgetCharged { charge, .. } => {
                 self.record.spent = self.record.spent.plus(*charge);
             }
             EventKind::InteractionOpened { .. } => {
-                self.record.requested.interactions += 1;
+                self.record.requested_input.open_interactions += 1;
                 self.record.changed_at = at;
             }
             EventKind::InteractionClosed { .. } => {
-                let requested = &mut self.record.requested;
-                requested.interactions = requested.interactions.saturating_sub(1);
+                let requested = &mut self.record.requested_input;
+                requested.open_interactions = requested.open_interactions.saturating_sub(1);
                 self.record.changed_at = at;
             }
             EventKind::Message { .. }
@@ -213,15 +220,15 @@ impl LedgerRow {
         self.events.push(Event { number: self.record.last_event, at, data: event });
     }
 
-    pub(super) fn text(&self, span: TextRange) -> String {
+    pub(super) fn text(&self, range: TextRange) -> String {
         let fits =
-            |chunk: &&Chunk| (chunk.attempt_id, chunk.channel) == (span.attempt_id, span.channel);
+            |chunk: &&Chunk| (chunk.attempt_id, chunk.channel) == (range.attempt_id, range.channel);
         let mut chunks: Vec<_> = self.chunks.iter().filter(fits).collect();
         chunks.sort_by_key(|chunk| chunk.offset);
         let bytes = chunks.into_iter().flat_map(|chunk| chunk.text.bytes());
         let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-        let length = index(span.to.saturating_sub(span.from));
-        let bytes: Vec<u8> = bytes.skip(index(span.from)).take(length).collect();
+        let length = index(range.to.saturating_sub(range.from));
+        let bytes: Vec<u8> = bytes.skip(index(range.from)).take(length).collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }

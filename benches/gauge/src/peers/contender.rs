@@ -6,13 +6,13 @@ use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 
 use algonius_gauge::a2a_requests::{
-    VERSION_1_0_HEADER, message_of_1_0, numbered_request, post_request,
+    VERSION_1_0_HEADER, message_params_of_1_0, post_request, request_builder,
 };
 use algonius_gauge::client::{BenchResponse, KeepAliveClient};
 use algonius_gauge::load::{LoadRequest, unique_number};
 use algonius_gauge::process::proportional_bytes;
 use algonius_gauge::service::Service;
-use algonius_gauge::spawn::text;
+use algonius_gauge::spawn::plain_text;
 use algonius_gauge::spawn_limit::find_program;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ enum ContenderProcess {
 
 impl Contender {
     /// Starts the service with this binary.
-    pub(crate) async fn service(program: &str) -> Self {
+    pub(crate) async fn start_service(program: &str) -> Self {
         let service = Service::start(program, "", CAT).await;
         let request = service.request("POST /agents/cat/v1", VERSION_1_0_HEADER, &request_body());
         let name = "this service".to_owned();
@@ -50,10 +50,14 @@ impl Contender {
     }
 
     /// Starts a server of another project with this command.
-    pub(crate) fn peer(words: &[String]) -> Self {
-        let (program, words) = words.split_first().expect("a command after `--`");
+    pub(crate) fn start_peer(command_line: &[String]) -> Self {
+        let (program, arguments) = command_line.split_first().expect("a command after `--`");
         let mut command = Command::new(program);
-        command.args(words).arg(find_program("cat")).stdin(Stdio::null()).stdout(Stdio::piped());
+        command
+            .args(arguments)
+            .arg(find_program("cat"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
         let mut child = command.spawn().expect("a peer");
         let mut line = String::new();
         let stdout = child.stdout.as_mut().expect("its output");
@@ -71,9 +75,9 @@ impl Contender {
     }
 
     /// Returns the memory of its processes in bytes, with proportional shares of shared pages.
-    pub(crate) fn memory(&self) -> f64 {
+    pub(crate) fn memory_bytes(&self) -> f64 {
         match &self.server {
-            ContenderProcess::Service(service) => service.sum(proportional_bytes),
+            ContenderProcess::Service(service) => service.sum_over_processes(proportional_bytes),
             ContenderProcess::Peer(child) => proportional_bytes(child.id()),
         }
     }
@@ -83,14 +87,14 @@ impl Contender {
     /// # Panics
     /// Panics if the answer is not a completed task with the sent text as its artifact.
     pub(crate) async fn verify(&self, bytes: usize) {
-        let mut client = KeepAliveClient::to(self.address).await;
-        let answer = client.ask(&(self.load_request.request)(unique_number())).await;
+        let mut client = KeepAliveClient::connect(self.address).await;
+        let answer = client.request(&(self.load_request.build)(unique_number())).await;
         let body: Value = serde_json::from_slice(answer.body).unwrap_or_default();
-        let at = |path: &str| body.pointer(path).and_then(Value::as_str);
-        let state = at("/result/task/status/state");
-        let artifact_text = at("/result/task/artifacts/0/parts/0/text");
-        let is_good =
-            state == Some("TASK_STATE_COMPLETED") && artifact_text == Some(text(bytes).as_str());
+        let text_at = |path: &str| body.pointer(path).and_then(Value::as_str);
+        let state = text_at("/result/task/status/state");
+        let artifact_text = text_at("/result/task/artifacts/0/parts/0/text");
+        let is_good = state == Some("TASK_STATE_COMPLETED")
+            && artifact_text == Some(plain_text(bytes).as_str());
         assert!(is_good, "{} answered {} with {body}", self.name, answer.status);
     }
 }
@@ -105,14 +109,14 @@ impl Drop for ContenderProcess {
 }
 
 fn request_body() -> String {
-    let params = message_of_1_0(MESSAGE_BYTES);
+    let params = message_params_of_1_0(MESSAGE_BYTES);
     json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}).to_string()
 }
 
 /// Each answer contains the sent text and the resulting artifact.
 fn checked_request(request: &str) -> Rc<LoadRequest> {
     let is_good = |answer: &BenchResponse<'_>| {
-        answer.holds("\"TASK_STATE_COMPLETED\"") && answer.body.len() >= 2 * MESSAGE_BYTES
+        answer.is_ok_with("\"TASK_STATE_COMPLETED\"") && answer.body.len() >= 2 * MESSAGE_BYTES
     };
-    Rc::new(LoadRequest { request: numbered_request(request), is_good: Box::new(is_good) })
+    Rc::new(LoadRequest { build: request_builder(request), is_good: Box::new(is_good) })
 }

@@ -14,10 +14,10 @@ mod table;
 
 use std::time::Duration;
 
-use algonius_gauge::load::{StopCondition, run};
+use algonius_gauge::load::{StopCondition, run_load};
 use algonius_gauge::round::Rounds;
 use algonius_gauge::run::RunTimes;
-use algonius_gauge::spawn_limit::{SpawnLimit, cores};
+use algonius_gauge::spawn_limit::{SpawnLimit, core_count};
 use algonius_gauge::{machine, page, role};
 use contender::Contender;
 use table::ContenderRow;
@@ -37,39 +37,43 @@ fn main() {
     if role::run_requested_role() {
         return;
     }
-    let words: Vec<_> = std::env::args().skip(1).collect();
-    let mut commands = words.split(|word| word == "--");
-    let own = commands.next().unwrap_or_default();
-    let program = own.iter().find(|word| !word.starts_with("--")).expect("the program to measure");
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let mut commands = arguments.split(|argument| argument == "--");
+    let own_arguments = commands.next().unwrap_or_default();
+    let program = own_arguments
+        .iter()
+        .find(|argument| !argument.starts_with("--"))
+        .expect("the program to measure");
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let text = runtime.block_on(async {
-        let mut contenders = vec![Contender::service(program).await];
-        contenders.extend(commands.map(Contender::peer));
+        let mut contenders = vec![Contender::start_service(program).await];
+        contenders.extend(commands.map(Contender::start_peer));
         for Contender { address, name, .. } in &contenders {
             println!("{address} is {name}");
         }
         measure(&contenders).await
     });
     println!("{text}");
-    if own.iter().any(|word| word == "--keep") {
-        page::write(&[("peers", text)]);
+    if own_arguments.iter().any(|argument| argument == "--keep") {
+        page::write_sections(&[("peers", text)]);
     }
 }
 
 /// Returns the measured text for the page.
 async fn measure(contenders: &[Contender]) -> String {
     sleep(SETTLE_TIME).await;
-    let idle: Vec<_> = contenders.iter().map(Contender::memory).collect();
+    let idle_memory: Vec<_> = contenders.iter().map(Contender::memory_bytes).collect();
     let mut request_counts = Vec::new();
     for contender in contenders {
         contender.verify(MESSAGE_BYTES).await;
         // The first requests are slow in some languages.
-        request_counts.push(run_load(contender, PARALLEL_REQUESTS).await.count());
+        request_counts.push(measure_contender(contender, PARALLEL_REQUESTS).await.count());
     }
     let rounds = measure_rounds(contenders).await;
-    let before: Vec<_> = idle.into_iter().zip(request_counts).collect();
-    let table = table::markdown(&ContenderRow::all(contenders, &rounds, &before));
-    let (limit, bare) = (rounds.of("L", RunTimes::rate), rounds.of("bare", table::half));
+    let baselines: Vec<_> = idle_memory.into_iter().zip(request_counts).collect();
+    let table = table::markdown(&ContenderRow::all(contenders, &rounds, &baselines));
+    let (limit, bare) =
+        (rounds.median_of("L", RunTimes::rate), rounds.median_of("bare", table::median_ms));
     format!("{table}\nL: {limit:.0}/s; bare: p50 {bare:.2} ms. {}", machine::description())
 }
 
@@ -77,19 +81,20 @@ async fn measure(contenders: &[Contender]) -> String {
 async fn measure_rounds(contenders: &[Contender]) -> Rounds {
     let (limit, mut rounds) = (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default());
     for _ in 0..Rounds::count() {
-        rounds.take("L", limit.run(cores(), Rounds::run_duration()));
-        rounds.take("bare", limit.run(1, Rounds::run_duration()));
+        rounds.add("L", limit.run(core_count(), Rounds::run_duration()));
+        rounds.add("bare", limit.run(1, Rounds::run_duration()));
         for contender in contenders {
             for in_flight in [PARALLEL_REQUESTS, 1] {
-                rounds.take(&contender.key(in_flight), run_load(contender, in_flight).await);
+                rounds
+                    .add(&contender.key(in_flight), measure_contender(contender, in_flight).await);
             }
         }
     }
     rounds
 }
 
-async fn run_load(contender: &Contender, in_flight: usize) -> RunTimes {
-    run(
+async fn measure_contender(contender: &Contender, in_flight: usize) -> RunTimes {
+    run_load(
         contender.address,
         &contender.load_request,
         in_flight,

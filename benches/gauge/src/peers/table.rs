@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use algonius_gauge::page::number_of;
+use algonius_gauge::page::format_number;
 use algonius_gauge::round::Rounds;
 use algonius_gauge::run::RunTimes;
 
 use super::PARALLEL_REQUESTS;
 use super::contender::Contender;
 
-const HEAD: &str = "\
+const TABLE_HEAD: &str = "\
     | | Requests, 10 in flight | × L | this service ÷ it | p50, 1 in flight | × bare | p99, 10 in flight \
     | Memory at first | after so many requests |\n|---|---|---|---|---|---|---|---|---|\n";
 
@@ -18,16 +18,16 @@ pub(crate) struct ContenderRow {
     name: String,
     /// Requests per second, then as ratios to L and of the service to it.
     rate: f64,
-    of_limit: f64,
-    of_service: f64,
+    limit_ratio: f64,
+    service_ratio: f64,
     /// Milliseconds, then as a ratio to a process that starts the program and does nothing else.
-    half: f64,
-    of_bare: f64,
+    median_ms: f64,
+    bare_ratio: f64,
     /// Milliseconds.
-    p99: f64,
+    p99_ms: f64,
     /// Megabytes.
-    idle: f64,
-    after: f64,
+    idle_mb: f64,
+    final_mb: f64,
     /// Thousands of requests that were answered by then.
     answered_thousands: f64,
 }
@@ -35,47 +35,61 @@ pub(crate) struct ContenderRow {
 impl ContenderRow {
     /// Returns the lines of all contenders, of which the first is the service. `before` contains the memory of each,
     /// and its answered requests, before the rounds.
-    pub(crate) fn all(these: &[Contender], rounds: &Rounds, before: &[(f64, f64)]) -> Vec<Self> {
+    pub(crate) fn all(
+        contenders: &[Contender],
+        rounds: &Rounds,
+        before: &[(f64, f64)],
+    ) -> Vec<Self> {
         let service =
-            these.first().map_or_else(String::new, |service| service.key(PARALLEL_REQUESTS));
-        let one = |(it, before)| Self::of(it, &service, rounds, before);
-        these.iter().zip(before).map(one).collect()
+            contenders.first().map_or_else(String::new, |service| service.key(PARALLEL_REQUESTS));
+        let to_row = |(contender, before)| Self::of(contender, &service, rounds, before);
+        contenders.iter().zip(before).map(to_row).collect()
     }
 
-    fn of(it: &Contender, service: &str, rounds: &Rounds, before: &(f64, f64)) -> Self {
-        let (wide, one) = (it.key(PARALLEL_REQUESTS), it.key(1));
-        let (all, each) = (rounds.merged(&wide), rounds.merged(&one));
+    fn of(contender: &Contender, service: &str, rounds: &Rounds, before: &(f64, f64)) -> Self {
+        let (wide_key, single_key) = (contender.key(PARALLEL_REQUESTS), contender.key(1));
+        let (wide_runs, single_runs) = (rounds.merged(&wide_key), rounds.merged(&single_key));
         Self {
-            name: it.name.clone(),
-            rate: rounds.of(&wide, RunTimes::rate),
-            of_limit: rounds.ratio(&wide, "L", RunTimes::rate),
-            of_service: rounds.ratio(service, &wide, RunTimes::rate),
-            half: rounds.of(&one, half),
-            of_bare: rounds.ratio(&one, "bare", half),
-            p99: all.at(990),
-            idle: before.0 / 1e6,
-            after: it.memory() / 1e6,
-            answered_thousands: (before.1 + all.count() + each.count()) / 1e3,
+            name: contender.name.clone(),
+            rate: rounds.median_of(&wide_key, RunTimes::rate),
+            limit_ratio: rounds.ratio(&wide_key, "L", RunTimes::rate),
+            service_ratio: rounds.ratio(service, &wide_key, RunTimes::rate),
+            median_ms: rounds.median_of(&single_key, median_ms),
+            bare_ratio: rounds.ratio(&single_key, "bare", median_ms),
+            p99_ms: wide_runs.quantile_ms(990),
+            idle_mb: before.0 / 1e6,
+            final_mb: contender.memory_bytes() / 1e6,
+            answered_thousands: (before.1 + wide_runs.count() + single_runs.count()) / 1e3,
         }
     }
 }
 
 /// Returns the median in milliseconds.
-pub(crate) fn half(run: &RunTimes) -> f64 {
-    run.at(500)
+pub(crate) fn median_ms(run: &RunTimes) -> f64 {
+    run.quantile_ms(500)
 }
 
 /// Returns all lines as a table.
 pub(crate) fn markdown(rows: &[ContenderRow]) -> String {
-    let mut text = HEAD.to_owned();
+    let mut text = TABLE_HEAD.to_owned();
     for row in rows {
-        let ContenderRow { name, rate, of_limit, of_service, half, of_bare, p99, .. } = row;
-        let [of_limit, of_service, of_bare] = [*of_limit, *of_service, *of_bare].map(number_of);
-        let ContenderRow { idle, after, answered_thousands, .. } = row;
+        let ContenderRow {
+            name,
+            rate,
+            limit_ratio,
+            service_ratio,
+            median_ms,
+            bare_ratio,
+            p99_ms,
+            ..
+        } = row;
+        let [limit_ratio, service_ratio, bare_ratio] =
+            [*limit_ratio, *service_ratio, *bare_ratio].map(format_number);
+        let ContenderRow { idle_mb, final_mb, answered_thousands, .. } = row;
         _ = writeln!(
             text,
-            "| {name} | {rate:.0}/s | {of_limit} | {of_service} | {half:.2} ms | {of_bare} | {p99:.2} ms \
-             | {idle:.1} MB | {after:.1} MB, {answered_thousands:.1} k |"
+            "| {name} | {rate:.0}/s | {limit_ratio} | {service_ratio} | {median_ms:.2} ms | {bare_ratio} | {p99_ms:.2} ms \
+             | {idle_mb:.1} MB | {final_mb:.1} MB, {answered_thousands:.1} k |"
         );
     }
     text
@@ -90,13 +104,13 @@ mod tests {
         let row = ContenderRow {
             name: "a server 1.0".to_owned(),
             rate: 812.4,
-            of_limit: 0.3333,
-            of_service: 1.5,
-            half: 2.0,
-            of_bare: 2.5,
-            p99: 14.321,
-            idle: 53.71,
-            after: 60.04,
+            limit_ratio: 0.3333,
+            service_ratio: 1.5,
+            median_ms: 2.0,
+            bare_ratio: 2.5,
+            p99_ms: 14.321,
+            idle_mb: 53.71,
+            final_mb: 60.04,
             answered_thousands: 7.04,
         };
         let text = markdown(&[row]);

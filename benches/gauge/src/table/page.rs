@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use algonius_gauge::page::number_of;
+use algonius_gauge::page::format_number;
 use algonius_gauge::report::{Curve, Goal, ResultRow};
 
 /// Returns all rows as a table.
@@ -11,11 +11,11 @@ pub(crate) fn table(rows: &[ResultRow]) -> String {
         |---|---|---|---|---|---|\n"
         .to_owned();
     for ResultRow { number, description, value, unit, goal, behind } in rows {
-        let (value, reached) = (number_of(*value), goal.rating(*value));
+        let (value, rating) = (format_number(*value), goal.rating(*value));
         let (goal, behind) = (goal_text(*goal), behind.replace('|', "\\|").replace('\n', " "));
         _ = writeln!(
             text,
-            "| {number} | {description} | {value} {unit} | {goal} | {reached} | {behind} |"
+            "| {number} | {description} | {value} {unit} | {goal} | {rating} | {behind} |"
         );
     }
     text

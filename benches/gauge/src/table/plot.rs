@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use algonius_gauge::page::number_of;
+use algonius_gauge::page::format_number;
 use algonius_gauge::report::Curve;
 
 /// Positions of the axes, in units of the image.
@@ -21,26 +21,30 @@ pub(crate) fn svg(curve: &Curve) -> String {
         <rect width=\"520\" height=\"290\" fill=\"#fff\"/>\n"
         .to_owned();
     let max_value = curve.points.iter().map(|point| point.1).fold(0.0, f64::max);
-    let step = step(max_value);
-    let top = (max_value / step).ceil().max(1.0) * step;
-    let height = |up: f64| BOTTOM - (up / top) * (BOTTOM - TOP);
-    let mut line = 0.0;
-    while line <= top + step / 2.0 {
-        let at = height(line);
+    let step = grid_step(max_value);
+    let axis_max = (max_value / step).ceil().max(1.0) * step;
+    let y_of = |value: f64| BOTTOM - (value / axis_max) * (BOTTOM - TOP);
+    let mut grid_value = 0.0;
+    while grid_value <= axis_max + step / 2.0 {
+        let y = y_of(grid_value);
         _ = writeln!(
             picture,
-            "<path d=\"M{LEFT} {at:.1}H{RIGHT}\" stroke=\"#ddd\"/>\n{}",
-            text_element((LEFT - 6.0, at + 4.0), "end", &number_of(line))
+            "<path d=\"M{LEFT} {y:.1}H{RIGHT}\" stroke=\"#ddd\"/>\n{}",
+            text_element((LEFT - 6.0, y + 4.0), "end", &format_number(grid_value))
         );
-        line += step;
+        grid_value += step;
     }
-    let positions: Vec<_> = curve.points.iter().map(|point| across(point.0, curve)).collect();
+    let positions: Vec<_> = curve.points.iter().map(|point| x_of(point.0, curve)).collect();
     let mut path = String::new();
-    for (at, (value, up)) in positions.iter().zip(&curve.points) {
-        let (up, command) = (height(*up), if path.is_empty() { 'M' } else { 'L' });
-        _ = write!(path, "{command}{at:.1} {up:.1}");
-        _ = writeln!(picture, "<circle cx=\"{at:.1}\" cy=\"{up:.1}\" r=\"3\" fill=\"#26c\"/>");
-        _ = writeln!(picture, "{}", text_element((*at, BOTTOM + 18.0), "middle", &short(*value)));
+    for (x, (value, y_value)) in positions.iter().zip(&curve.points) {
+        let (y, command) = (y_of(*y_value), if path.is_empty() { 'M' } else { 'L' });
+        _ = write!(path, "{command}{x:.1} {y:.1}");
+        _ = writeln!(picture, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"#26c\"/>");
+        _ = writeln!(
+            picture,
+            "{}",
+            text_element((*x, BOTTOM + 18.0), "middle", &axis_label(*value))
+        );
     }
     _ = writeln!(picture, "<path d=\"{path}\" fill=\"none\" stroke=\"#26c\" stroke-width=\"2\"/>");
     let middle = f64::midpoint(LEFT, RIGHT);
@@ -50,33 +54,33 @@ pub(crate) fn svg(curve: &Curve) -> String {
 }
 
 /// Returns the horizontal position of a value.
-fn across(value: f64, curve: &Curve) -> f64 {
-    let of = |point: Option<&(f64, f64)>| point.map_or(0.0, |point| point.0);
-    let (first, last) = (of(curve.points.first()), of(curve.points.last()));
-    let part = match first > 0.0 && last / first >= LOG_SCALE_RATIO {
+fn x_of(value: f64, curve: &Curve) -> f64 {
+    let x_value = |point: Option<&(f64, f64)>| point.map_or(0.0, |point| point.0);
+    let (first, last) = (x_value(curve.points.first()), x_value(curve.points.last()));
+    let fraction = match first > 0.0 && last / first >= LOG_SCALE_RATIO {
         true => (value / first).ln() / (last / first).ln(),
         false => (value - first) / (last - first).max(f64::MIN_POSITIVE),
     };
-    LEFT + 16.0 + part * (RIGHT - LEFT - 32.0)
+    LEFT + 16.0 + fraction * (RIGHT - LEFT - 32.0)
 }
 
 /// Returns the distance of some three to six grid lines: 1, 2 or 5 times a power of ten.
-fn step(max_value: f64) -> f64 {
+fn grid_step(max_value: f64) -> f64 {
     let power = 10_f64.powf((max_value.max(1e-9) / 4.0).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|times| times * power);
     steps.into_iter().find(|step| max_value / step <= 5.0).unwrap_or(power)
 }
 
-fn text_element((across, down): (f64, f64), anchor: &str, text: &str) -> String {
-    format!("<text x=\"{across:.1}\" y=\"{down:.1}\" text-anchor=\"{anchor}\">{text}</text>")
+fn text_element((x, y): (f64, f64), anchor: &str, text: &str) -> String {
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>")
 }
 
 /// Formats a number for an axis: `10k`.
-fn short(value: f64) -> String {
+fn axis_label(value: f64) -> String {
     match value {
-        1e6.. => number_of(value / 1e6) + "M",
-        1e3.. => number_of(value / 1e3) + "k",
-        _ => number_of(value),
+        1e6.. => format_number(value / 1e6) + "M",
+        1e3.. => format_number(value / 1e3) + "k",
+        _ => format_number(value),
     }
 }
 

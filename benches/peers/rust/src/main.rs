@@ -29,13 +29,13 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
-type Events = BoxStream<'static, Result<StreamResponse, A2AError>>;
+type EventStream = BoxStream<'static, Result<StreamResponse, A2AError>>;
 
 /// Executor that runs the program with this absolute path once for each message.
 struct ProgramExecutor(String);
 
 impl AgentExecutor for ProgramExecutor {
-    fn execute(&self, context: ExecutorContext) -> Events {
+    fn execute(&self, context: ExecutorContext) -> EventStream {
         let (task, conversation) = context.task_info();
         let text = context.message.iter().filter_map(|message| message.text()).collect::<String>();
         let working = StreamResponse::Task(Task {
@@ -47,20 +47,20 @@ impl AgentExecutor for ProgramExecutor {
             metadata: None,
         });
         let path = self.0.clone();
-        let ended = async move {
-            let result = run(&path, &text).await;
-            stream::iter(events(result, (task, conversation)).into_iter().map(Ok))
+        let final_events = async move {
+            let result = run_program(&path, &text).await;
+            stream::iter(result_events(result, (task, conversation)).into_iter().map(Ok))
         };
-        stream::iter([Ok(working)]).chain(stream::once(ended).flatten()).boxed()
+        stream::iter([Ok(working)]).chain(stream::once(final_events).flatten()).boxed()
     }
 
-    fn cancel(&self, context: ExecutorContext) -> Events {
-        stream::iter([Ok(update(context.task_info(), TaskState::Canceled))]).boxed()
+    fn cancel(&self, context: ExecutorContext) -> EventStream {
+        stream::iter([Ok(status_update(context.task_info(), TaskState::Canceled))]).boxed()
     }
 }
 
 /// Runs the program with the text as its input, and returns its output.
-async fn run(path: &str, text: &str) -> io::Result<Output> {
+async fn run_program(path: &str, text: &str) -> io::Result<Output> {
     let mut command = Command::new(path);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn()?;
@@ -70,13 +70,13 @@ async fn run(path: &str, text: &str) -> io::Result<Output> {
     child.wait_with_output().await
 }
 
-fn events(result: io::Result<Output>, ids: (String, String)) -> Vec<StreamResponse> {
+fn result_events(result: io::Result<Output>, ids: (String, String)) -> Vec<StreamResponse> {
     match result {
         Ok(output) if output.status.success() => {
             let artifact = artifact_update(String::from_utf8_lossy(&output.stdout).into_owned(), ids.clone());
-            vec![artifact, update(ids, TaskState::Completed)]
+            vec![artifact, status_update(ids, TaskState::Completed)]
         }
-        _ => vec![update(ids, TaskState::Failed)],
+        _ => vec![status_update(ids, TaskState::Failed)],
     }
 }
 
@@ -99,7 +99,7 @@ fn artifact_update(text: String, (task_id, context_id): (String, String)) -> Str
     })
 }
 
-fn update((task_id, context_id): (String, String), state: TaskState) -> StreamResponse {
+fn status_update((task_id, context_id): (String, String), state: TaskState) -> StreamResponse {
     let status = status(state);
     StreamResponse::StatusUpdate(TaskStatusUpdateEvent {
         task_id,
@@ -113,7 +113,7 @@ fn status(state: TaskState) -> TaskStatus {
     TaskStatus { state, message: None, timestamp: Some(Utc::now()) }
 }
 
-fn card(address: &str) -> serde_json::Result<AgentCard> {
+fn agent_card(address: &str) -> serde_json::Result<AgentCard> {
     let url = format!("http://{address}/");
     serde_json::from_value(json!({
         "name": "program",
@@ -128,7 +128,7 @@ fn card(address: &str) -> serde_json::Result<AgentCard> {
 }
 
 /// Returns the name and the version of a package in the lock file.
-fn package(name: &str) -> String {
+fn package_version(name: &str) -> String {
     let start = format!("name = \"{name}\"\nversion = \"");
     let rest = include_str!("../Cargo.lock").split_once(&start).map_or("", |(_, rest)| rest);
     format!("{name} {}", rest.split('"').next().unwrap_or_default())
@@ -140,11 +140,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?.to_string();
     let handler = DefaultRequestHandler::new(program, InMemoryTaskStore::new());
-    let cards = agent_card_router(Arc::new(StaticAgentCard::new(card(&address)?)));
-    let listener = listener.tap_io(|line| {
-        _ = line.set_nodelay(true); // The connection may be gone.
+    let cards = agent_card_router(Arc::new(StaticAgentCard::new(agent_card(&address)?)));
+    let listener = listener.tap_io(|connection| {
+        _ = connection.set_nodelay(true); // The connection may be gone.
     });
-    println!("{address} {}, {}", package("a2a-server-lf"), package("axum"));
+    println!("{address} {}, {}", package_version("a2a-server-lf"), package_version("axum"));
     axum::serve(listener, jsonrpc_router(Arc::new(handler)).merge(cards)).await?;
     Ok(())
 }

@@ -27,7 +27,7 @@ const EVENT_KINDS: [(&str, &str); 4] = [
 impl JsonDialect {
     /// Creates an object, with the field `kind` if the dialect has one.
     pub(super) fn object_of_kind(&self, kind: &str) -> ObjectBuilder {
-        match self.tag {
+        match self.tag_style {
             TagStyle::Field => ObjectBuilder::of("kind", kind),
             TagStyle::Member => ObjectBuilder::default(),
         }
@@ -35,33 +35,33 @@ impl JsonDialect {
 
     /// Rejects an object whose field `kind` names another kind.
     pub(super) fn check_kind(&self, fields: &mut ObjectFields, kind: &str) -> Result<(), Failure> {
-        match self.tag {
+        match self.tag_style {
             // An absent `kind` is accepted: the place of the object determines what it is.
-            TagStyle::Field if fields.string("kind")?.is_some_and(|it| it != kind) => {
+            TagStyle::Field if fields.non_empty_text("kind")?.is_some_and(|it| it != kind) => {
                 Err(invalid(format!("`{}` must be \"{kind}\"", fields.field_path("kind"))))
             }
             TagStyle::Field | TagStyle::Member => Ok(()),
         }
     }
 
-    fn in_member(&self, name: &str, value: Value) -> Value {
-        match self.tag {
+    fn as_member(&self, name: &str, value: Value) -> Value {
+        match self.tag_style {
             TagStyle::Field => value,
             TagStyle::Member => ObjectBuilder::of(name, value).into(),
         }
     }
 
     /// Writes an answer as JSON.
-    pub(crate) fn reply_out(&self, reply: SendResponse) -> Value {
+    pub(crate) fn write_reply(&self, reply: SendResponse) -> Value {
         match reply {
-            SendResponse::Task(task) => self.event_out(StreamEvent::Task(task)),
-            SendResponse::Message(message) => self.event_out(StreamEvent::Message(message)),
+            SendResponse::Task(task) => self.write_event(StreamEvent::Task(task)),
+            SendResponse::Message(message) => self.write_event(StreamEvent::Message(message)),
         }
     }
 
     /// Reads an answer from JSON.
-    pub(crate) fn reply_in(&self, value: Value) -> Result<SendResponse, Failure> {
-        match self.event_in(value)? {
+    pub(crate) fn read_reply(&self, value: Value) -> Result<SendResponse, Failure> {
+        match self.read_event(value)? {
             StreamEvent::Task(task) => Ok(SendResponse::Task(task)),
             StreamEvent::Message(message) => Ok(SendResponse::Message(message)),
             StreamEvent::Status(_) | StreamEvent::Artifact(_) => {
@@ -71,25 +71,25 @@ impl JsonDialect {
     }
 
     /// Writes a stream event as JSON.
-    pub(crate) fn event_out(&self, event: StreamEvent) -> Value {
+    pub(crate) fn write_event(&self, event: StreamEvent) -> Value {
         match event {
-            StreamEvent::Task(task) => self.in_member("task", self.task_out(task)),
-            StreamEvent::Message(message) => self.in_member("message", self.message_out(message)),
+            StreamEvent::Task(task) => self.as_member("task", self.write_task(task)),
+            StreamEvent::Message(message) => self.as_member("message", self.write_message(message)),
             StreamEvent::Status(update) => {
-                self.in_member("statusUpdate", self.status_update_out(update))
+                self.as_member("statusUpdate", self.write_status_update(update))
             }
             StreamEvent::Artifact(update) => {
-                self.in_member("artifactUpdate", self.artifact_update_out(update))
+                self.as_member("artifactUpdate", self.write_artifact_update(update))
             }
         }
     }
 
     /// Reads a stream event from JSON.
-    pub(crate) fn event_in(&self, value: Value) -> Result<StreamEvent, Failure> {
+    pub(crate) fn read_event(&self, value: Value) -> Result<StreamEvent, Failure> {
         let mut fields = ObjectFields::of(value)?;
-        let (member, fields) = match self.tag {
+        let (member, fields) = match self.tag_style {
             TagStyle::Field => {
-                let kind = fields.required("kind")?;
+                let kind = fields.required_text("kind")?;
                 let known = EVENT_KINDS.iter().find(|(_, known)| *known == kind);
                 (known.map(|(member, _)| *member), fields)
             }
@@ -103,33 +103,33 @@ impl JsonDialect {
             }
         };
         match member {
-            Some("task") => self.task_in(fields).map(StreamEvent::Task),
-            Some("message") => self.message_in(fields).map(StreamEvent::Message),
-            Some("statusUpdate") => self.status_update_in(fields).map(StreamEvent::Status),
-            Some("artifactUpdate") => self.artifact_update_in(fields).map(StreamEvent::Artifact),
+            Some("task") => self.read_task(fields).map(StreamEvent::Task),
+            Some("message") => self.read_message(fields).map(StreamEvent::Message),
+            Some("statusUpdate") => self.read_status_update(fields).map(StreamEvent::Status),
+            Some("artifactUpdate") => self.read_artifact_update(fields).map(StreamEvent::Artifact),
             _ => Err(invalid("the event is of no known kind")),
         }
     }
 
-    fn status_update_out(&self, update: StatusUpdate) -> Value {
+    fn write_status_update(&self, update: StatusUpdate) -> Value {
         let StatusUpdate { task_id, context_id, status, is_final, metadata } = update;
         self.object_of_kind("status-update")
             .with("taskId", task_id)
             .with("contextId", context_id)
-            .with("status", self.status_out(status))
-            .some("final", self.has_final_field.then_some(is_final))
+            .with("status", self.write_status(status))
+            .with_optional("final", self.has_final_field.then_some(is_final))
             .data("metadata", metadata)
             .into()
     }
 
     /// Reads a status update. In a dialect without the field `final`, a terminal state ends the stream.
-    fn status_update_in(&self, mut fields: ObjectFields) -> Result<StatusUpdate, Failure> {
+    fn read_status_update(&self, mut fields: ObjectFields) -> Result<StatusUpdate, Failure> {
         let status = fields.required_object("status")?;
-        let status = self.status_in(status)?;
+        let status = self.read_status(status)?;
         // Dialects with the field may end a stream at a question, which is no terminal state.
         let final_flag = if self.has_final_field { fields.boolean("final")? } else { None };
         Ok(StatusUpdate {
-            task_id: fields.required("taskId")?,
+            task_id: fields.required_text("taskId")?,
             context_id: fields.text("contextId")?.unwrap_or_default(),
             is_final: final_flag.unwrap_or(!self.has_final_field && status.state.is_terminal()),
             status,
@@ -137,24 +137,24 @@ impl JsonDialect {
         })
     }
 
-    fn artifact_update_out(&self, update: ArtifactUpdate) -> Value {
+    fn write_artifact_update(&self, update: ArtifactUpdate) -> Value {
         let ArtifactUpdate { task_id, context_id, artifact, append, last_chunk, metadata } = update;
         self.object_of_kind("artifact-update")
             .with("taskId", task_id)
             .with("contextId", context_id)
-            .with("artifact", self.artifact_out(artifact))
+            .with("artifact", self.write_artifact(artifact))
             .with("append", append)
             .with("lastChunk", last_chunk)
             .data("metadata", metadata)
             .into()
     }
 
-    fn artifact_update_in(&self, mut fields: ObjectFields) -> Result<ArtifactUpdate, Failure> {
+    fn read_artifact_update(&self, mut fields: ObjectFields) -> Result<ArtifactUpdate, Failure> {
         let artifact = fields.required_object("artifact")?;
         Ok(ArtifactUpdate {
-            task_id: fields.required("taskId")?,
+            task_id: fields.required_text("taskId")?,
             context_id: fields.text("contextId")?.unwrap_or_default(),
-            artifact: self.artifact_in(artifact)?,
+            artifact: self.read_artifact(artifact)?,
             // Writers of protobuf JSON omit `false`.
             append: fields.boolean("append")?.unwrap_or_default(),
             last_chunk: fields.boolean("lastChunk")?.unwrap_or_default(),

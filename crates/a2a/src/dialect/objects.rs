@@ -4,12 +4,12 @@ use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
 use super::{JsonDialect, TagStyle};
-use crate::json_object::{ObjectBuilder, ObjectFields, invalid, time};
+use crate::json_object::{ObjectBuilder, ObjectFields, format_time, invalid};
 use crate::v1::{A2aPart, Artifact, Message, Task, TaskStatus};
 
 impl JsonDialect {
     /// Writes a message as JSON.
-    pub(crate) fn message_out(&self, message: Message) -> Value {
+    pub(crate) fn write_message(&self, message: Message) -> Value {
         let Message {
             message_id,
             context_id,
@@ -20,13 +20,13 @@ impl JsonDialect {
             extensions,
             reference_task_ids,
         } = message;
-        let references = if self.references { reference_task_ids } else { Vec::new() };
+        let references = if self.has_references { reference_task_ids } else { Vec::new() };
         self.object_of_kind("message")
             .with("messageId", message_id)
-            .some("contextId", context_id)
-            .some("taskId", task_id)
-            .with("role", (self.role)(role))
-            .with(self.parts, self.parts_out(parts))
+            .with_optional("contextId", context_id)
+            .with_optional("taskId", task_id)
+            .with("role", (self.role_name)(role))
+            .with(self.parts, self.write_parts(parts))
             .data("metadata", metadata)
             .with_list("extensions", extensions)
             .with_list("referenceTaskIds", references)
@@ -34,25 +34,25 @@ impl JsonDialect {
     }
 
     /// Reads a message from JSON.
-    pub(crate) fn message_in(&self, mut fields: ObjectFields) -> Result<Message, Failure> {
+    pub(crate) fn read_message(&self, mut fields: ObjectFields) -> Result<Message, Failure> {
         self.check_kind(&mut fields, "message")?;
-        let message_id = fields.required("messageId")?;
-        let role = self.role_of(&mut fields)?;
-        let parts = self.parts_in(&mut fields, self.parts)?;
+        let message_id = fields.required_text("messageId")?;
+        let role = self.read_role(&mut fields)?;
+        let parts = self.read_parts(&mut fields, self.parts)?;
         // Checked for messages only: an artifact may be the end of one that was streamed, without parts of its own.
         if parts.is_empty() {
             return Err(invalid(format!("`{}` must not be empty", fields.field_path(self.parts))));
         }
         Ok(Message {
             message_id,
-            context_id: fields.string("contextId")?,
-            task_id: fields.string("taskId")?,
+            context_id: fields.non_empty_text("contextId")?,
+            task_id: fields.non_empty_text("taskId")?,
             role,
             parts,
             metadata: fields.data("metadata")?,
-            extensions: fields.strings("extensions")?,
-            reference_task_ids: if self.references {
-                fields.strings("referenceTaskIds")?
+            extensions: fields.texts("extensions")?,
+            reference_task_ids: if self.has_references {
+                fields.texts("referenceTaskIds")?
             } else {
                 Vec::new()
             },
@@ -60,65 +60,65 @@ impl JsonDialect {
     }
 
     /// Writes an artifact as JSON.
-    pub(super) fn artifact_out(&self, artifact: Artifact) -> Value {
+    pub(super) fn write_artifact(&self, artifact: Artifact) -> Value {
         let Artifact { artifact_id, name, description, parts, metadata, extensions } = artifact;
         ObjectBuilder::of("artifactId", artifact_id)
-            .some("name", name)
-            .some("description", description)
-            .with("parts", self.parts_out(parts))
+            .with_optional("name", name)
+            .with_optional("description", description)
+            .with("parts", self.write_parts(parts))
             .data("metadata", metadata)
             .with_list("extensions", extensions)
             .into()
     }
 
     /// Reads an artifact from JSON.
-    pub(super) fn artifact_in(&self, mut fields: ObjectFields) -> Result<Artifact, Failure> {
+    pub(super) fn read_artifact(&self, mut fields: ObjectFields) -> Result<Artifact, Failure> {
         Ok(Artifact {
-            artifact_id: fields.required("artifactId")?,
-            name: fields.string("name")?,
-            description: fields.string("description")?,
-            parts: self.parts_in(&mut fields, "parts")?,
+            artifact_id: fields.required_text("artifactId")?,
+            name: fields.non_empty_text("name")?,
+            description: fields.non_empty_text("description")?,
+            parts: self.read_parts(&mut fields, "parts")?,
             metadata: fields.data("metadata")?,
-            extensions: fields.strings("extensions")?,
+            extensions: fields.texts("extensions")?,
         })
     }
 
     /// Writes a status as JSON.
-    pub(crate) fn status_out(&self, status: TaskStatus) -> Value {
+    pub(crate) fn write_status(&self, status: TaskStatus) -> Value {
         let TaskStatus { state, message, timestamp } = status;
-        ObjectBuilder::of("state", (self.state)(state))
-            .some("message", message.map(|message| self.message_out(message)))
-            .with("timestamp", time(timestamp))
+        ObjectBuilder::of("state", (self.state_name)(state))
+            .with_optional("message", message.map(|message| self.write_message(message)))
+            .with("timestamp", format_time(timestamp))
             .into()
     }
 
     /// Reads a status from JSON. A status without a time gets the Unix epoch as its time.
-    pub(super) fn status_in(&self, mut fields: ObjectFields) -> Result<TaskStatus, Failure> {
+    pub(super) fn read_status(&self, mut fields: ObjectFields) -> Result<TaskStatus, Failure> {
         let message = match fields.object("message")? {
             // The `.proto` file of 0.3 names the message of a status `update`.
             None => fields.object("update")?,
             message => message,
         };
-        let state = fields.required("state")?;
+        let state = fields.required_text("state")?;
         Ok(TaskStatus {
-            state: self.state_of(&state, &fields.field_path("state"))?,
-            message: message.map(|message| self.message_in(message)).transpose()?,
+            state: self.parse_state(&state, &fields.field_path("state"))?,
+            message: message.map(|message| self.read_message(message)).transpose()?,
             timestamp: fields.time("timestamp")?.unwrap_or_default(),
         })
     }
 
     /// Writes a task as JSON.
-    pub(crate) fn task_out(&self, task: Task) -> Value {
+    pub(crate) fn write_task(&self, task: Task) -> Value {
         let Task { id, context_id, status, artifacts, history, metadata } = task;
-        let artifacts: Vec<_> = artifacts.into_iter().map(|it| self.artifact_out(it)).collect();
-        let history: Vec<_> = history.into_iter().map(|it| self.message_out(it)).collect();
+        let artifacts: Vec<_> = artifacts.into_iter().map(|it| self.write_artifact(it)).collect();
+        let history: Vec<_> = history.into_iter().map(|it| self.write_message(it)).collect();
         let task = self
             .object_of_kind("task")
             .with("id", id)
             .with("contextId", context_id)
-            .with("status", self.status_out(status))
+            .with("status", self.write_status(status))
             .data("metadata", metadata);
-        match self.tag {
+        match self.tag_style {
             // Older clients read both lists without a check that they exist.
             TagStyle::Field => task.with("artifacts", artifacts).with("history", history).into(),
             TagStyle::Member => {
@@ -128,27 +128,27 @@ impl JsonDialect {
     }
 
     /// Reads a task from JSON.
-    pub(crate) fn task_in(&self, mut fields: ObjectFields) -> Result<Task, Failure> {
+    pub(crate) fn read_task(&self, mut fields: ObjectFields) -> Result<Task, Failure> {
         self.check_kind(&mut fields, "task")?;
         let status = fields.required_object("status")?;
         let artifacts = fields.objects("artifacts")?.into_iter();
         let history = fields.objects("history")?.into_iter();
         Ok(Task {
-            id: fields.required("id")?,
+            id: fields.required_text("id")?,
             // The answer of another service may lack it, and nothing here depends on it.
             context_id: fields.text("contextId")?.unwrap_or_default(),
-            status: self.status_in(status)?,
-            artifacts: artifacts.map(|it| self.artifact_in(it)).collect::<Result<_, _>>()?,
-            history: history.map(|message| self.message_in(message)).collect::<Result<_, _>>()?,
+            status: self.read_status(status)?,
+            artifacts: artifacts.map(|it| self.read_artifact(it)).collect::<Result<_, _>>()?,
+            history: history.map(|message| self.read_message(message)).collect::<Result<_, _>>()?,
             metadata: fields.data("metadata")?,
         })
     }
 
-    fn parts_out(&self, parts: Vec<A2aPart>) -> Vec<Value> {
-        parts.into_iter().map(self.part_out).collect()
+    fn write_parts(&self, parts: Vec<A2aPart>) -> Vec<Value> {
+        parts.into_iter().map(self.write_part).collect()
     }
 
-    fn parts_in(&self, fields: &mut ObjectFields, name: &str) -> Result<Vec<A2aPart>, Failure> {
-        fields.objects(name)?.into_iter().map(self.part_in).collect()
+    fn read_parts(&self, fields: &mut ObjectFields, name: &str) -> Result<Vec<A2aPart>, Failure> {
+        fields.objects(name)?.into_iter().map(self.read_part).collect()
     }
 }

@@ -11,34 +11,37 @@ use crate::v1::{HistoryLength, ListRequest, PushAuthentication, PushConfig, Push
 const MAX_PAGE_SIZE: u32 = 100;
 
 /// Reads the requested length of the history: an absent length means the whole history, zero means none.
-pub(crate) fn history(fields: &mut ObjectFields) -> Result<HistoryLength, Failure> {
-    Ok(length(fields)?.map_or(HistoryLength::All, HistoryLength::Last))
+pub(crate) fn read_history_length(fields: &mut ObjectFields) -> Result<HistoryLength, Failure> {
+    Ok(read_history_count(fields)?.map_or(HistoryLength::All, HistoryLength::Last))
 }
 
-fn length(fields: &mut ObjectFields) -> Result<Option<usize>, Failure> {
+fn read_history_count(fields: &mut ObjectFields) -> Result<Option<usize>, Failure> {
     let length = fields.count("historyLength")?;
     Ok(length.map(|length| usize::try_from(length).unwrap_or(usize::MAX)))
 }
 
 /// Reads the id of a task and the requested length of its history.
-pub(crate) fn task_query(params: Value) -> Result<TaskQuery, Failure> {
+pub(crate) fn read_task_query(params: Value) -> Result<TaskQuery, Failure> {
     let mut fields = ObjectFields::of(params)?;
-    Ok(TaskQuery { id: fields.id("id")?, history: history(&mut fields)? })
+    Ok(TaskQuery { id: fields.required_id("id")?, history: read_history_length(&mut fields)? })
 }
 
 /// Reads the id of a task.
-pub(crate) fn task(params: Value) -> Result<String, Failure> {
-    ObjectFields::of(params)?.id("id")
+pub(crate) fn read_task_id(params: Value) -> Result<String, Failure> {
+    ObjectFields::of(params)?.required_id("id")
 }
 
 /// Reads the filter and the page of a request for a list of tasks.
-pub(crate) fn list(dialect: &JsonDialect, params: Value) -> Result<ListRequest, Failure> {
+pub(crate) fn read_list_request(
+    dialect: &JsonDialect,
+    params: Value,
+) -> Result<ListRequest, Failure> {
     let mut fields = ObjectFields::of(params)?;
-    let state = match fields.string("status")? {
+    let state = match fields.non_empty_text("status")? {
         None => None,
         // The zero value of protobuf, which its writers may send for an absent field.
-        Some(word) if word == "TASK_STATE_UNSPECIFIED" => None,
-        Some(word) => Some(dialect.state_of(&word, &fields.field_path("status"))?),
+        Some(name) if name == "TASK_STATE_UNSPECIFIED" => None,
+        Some(name) => Some(dialect.parse_state(&name, &fields.field_path("status"))?),
     };
     let page_size = fields.count("pageSize")?;
     // Checked here and not by each transport, so that the message names the field of JSON.
@@ -46,33 +49,35 @@ pub(crate) fn list(dialect: &JsonDialect, params: Value) -> Result<ListRequest, 
         return Err(invalid(format!("`pageSize` must be 1 to {MAX_PAGE_SIZE}")));
     }
     Ok(ListRequest {
-        context_id: fields.string("contextId")?,
+        context_id: fields.non_empty_text("contextId")?,
         state,
         page_size,
-        page_token: fields.string("pageToken")?,
-        history_length: length(&mut fields)?,
+        page_token: fields.non_empty_text("pageToken")?,
+        history_length: read_history_count(&mut fields)?,
         changed_since: fields.time("statusTimestampAfter")?,
         include_artifacts: fields.boolean("includeArtifacts")?.unwrap_or_default(),
     })
 }
 
 /// Reads a push configuration. The scheme of the credentials is one word or, in 0.3, the first entry of a list.
-pub(crate) fn push(mut fields: ObjectFields) -> Result<PushConfig, Failure> {
+pub(crate) fn read_push_config(mut fields: ObjectFields) -> Result<PushConfig, Failure> {
     let authentication = fields.object("authentication")?;
     Ok(PushConfig {
-        id: fields.string("id")?,
-        task_id: fields.string("taskId")?,
-        url: fields.required("url")?,
-        token: fields.string("token")?,
-        authentication: authentication.map(push_authentication).transpose()?.flatten(),
+        id: fields.non_empty_text("id")?,
+        task_id: fields.non_empty_text("taskId")?,
+        url: fields.required_text("url")?,
+        token: fields.non_empty_text("token")?,
+        authentication: authentication.map(read_push_authentication).transpose()?.flatten(),
     })
 }
 
-fn push_authentication(mut fields: ObjectFields) -> Result<Option<PushAuthentication>, Failure> {
-    let credentials = fields.string("credentials")?;
+fn read_push_authentication(
+    mut fields: ObjectFields,
+) -> Result<Option<PushAuthentication>, Failure> {
+    let credentials = fields.non_empty_text("credentials")?;
     // 0.3 has a list, 1.0 one word; both are read in either version.
-    let listed = fields.strings("schemes")?.into_iter().find(|scheme| !scheme.is_empty());
-    match (fields.string("scheme")?.or(listed), credentials) {
+    let listed_scheme = fields.texts("schemes")?.into_iter().find(|scheme| !scheme.is_empty());
+    match (fields.non_empty_text("scheme")?.or(listed_scheme), credentials) {
         (Some(scheme), credentials) => Ok(Some(PushAuthentication { scheme, credentials })),
         (None, None) => Ok(None),
         (None, Some(_)) => {
@@ -82,12 +87,12 @@ fn push_authentication(mut fields: ObjectFields) -> Result<Option<PushAuthentica
 }
 
 /// Reads the ids of a push configuration and of its task, under the names of 1.0.
-pub(crate) fn push_query(params: Value) -> Result<PushQuery, Failure> {
+pub(crate) fn read_push_query(params: Value) -> Result<PushQuery, Failure> {
     let mut fields = ObjectFields::of(params)?;
-    Ok(PushQuery { task_id: fields.id("taskId")?, id: fields.string("id")? })
+    Ok(PushQuery { task_id: fields.required_id("taskId")?, id: fields.non_empty_text("id")? })
 }
 
 /// Reads the id of the task of a request for its push configurations, under the name of 1.0.
-pub(crate) fn push_list(params: Value) -> Result<String, Failure> {
-    ObjectFields::of(params)?.id("taskId")
+pub(crate) fn read_push_list_task_id(params: Value) -> Result<String, Failure> {
+    ObjectFields::of(params)?.required_id("taskId")
 }

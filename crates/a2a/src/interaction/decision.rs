@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::CONFIRMATION_FUNCTION;
 use super::reply::{
-    AskUserAnswer, InteractionReply, Replies, ReplyFault, decision_answer, read, texts_answer,
+    AskUserAnswer, InteractionReply, Replies, ReplyFault, decision_answer, parse_value,
+    texts_answer,
 };
 use crate::v1::Metadata;
 
@@ -18,7 +19,7 @@ const ALL_CALLS_KEY: &str = "*";
 ///
 /// # Errors
 /// Returns the fault of the first malformed part. A message with more than one decision for all calls is ambiguous.
-pub(super) fn read_parts<'p>(
+pub(super) fn read_part_replies<'p>(
     parts: impl Iterator<Item = (&'p Value, &'p Metadata)>,
 ) -> Result<Replies, ReplyFault> {
     let mut replies = Replies::default();
@@ -29,12 +30,12 @@ pub(super) fn read_parts<'p>(
                 return Err(ReplyFault::Duplicate);
             }
             has_decision = true;
-            replies = decision(data)?;
-        } else if let Some(response) = function_response(data, metadata) {
+            replies = parse_decision(data)?;
+        } else if let Some(response) = find_function_response(data, metadata) {
             if has_decision {
                 return Err(ReplyFault::Duplicate);
             }
-            replies.list.push(confirmation_reply(response)?);
+            replies.list.push(parse_confirmation(response)?);
         }
     }
     Ok(replies)
@@ -68,39 +69,41 @@ enum CallDecision {
     Reject,
 }
 
-fn decision(data: &Value) -> Result<Replies, ReplyFault> {
+fn parse_decision(data: &Value) -> Result<Replies, ReplyFault> {
     let expected = "`approve`, `reject` or `batch` with all its fields";
-    let part: DecisionPart = read(data, "decision_type", expected)?;
+    let part: DecisionPart = parse_value(data, "decision_type", expected)?;
     let DecisionPart { decision_type, decisions, mut rejection_reasons, .. } = part;
-    let malformed =
+    let decisions_fault =
         ReplyFault::Malformed { field: "decisions", expected: "there for `batch` only" };
-    let common = part.rejection_reason.or_else(|| rejection_reasons.remove(ALL_CALLS_KEY));
+    let common_reason = part.rejection_reason.or_else(|| rejection_reasons.remove(ALL_CALLS_KEY));
     let is_batch = decision_type == DecisionType::Batch;
     if is_batch == decisions.is_empty() {
-        return Err(malformed);
+        return Err(decisions_fault);
     }
-    let unnamed = |answer| InteractionReply { id: None, answer, digest: None };
+    let unnamed_reply = |answer| InteractionReply { id: None, answer, digest: None };
     let mut list: Vec<_> = decisions
         .into_iter()
-        .map(|(id, word)| {
-            let reason = rejection_reasons.remove(&id).or_else(|| common.clone());
-            let answer = decision_answer(word == CallDecision::Approve, reason);
+        .map(|(id, decision)| {
+            let reason = rejection_reasons.remove(&id).or_else(|| common_reason.clone());
+            let answer = decision_answer(decision == CallDecision::Approve, reason);
             InteractionReply { id: Some(id), answer, digest: None }
         })
         .collect();
     match (decision_type, part.ask_user_answers) {
         (DecisionType::Approve | DecisionType::Batch, Some(answers)) => {
-            list.push(unnamed(texts_answer(answers)));
+            list.push(unnamed_reply(texts_answer(answers)));
         }
         (DecisionType::Batch, None) => {}
-        (DecisionType::Approve, None) => list.push(unnamed(decision_answer(true, None))),
-        (DecisionType::Reject, _) => list.push(unnamed(decision_answer(false, common))),
+        (DecisionType::Approve, None) => list.push(unnamed_reply(decision_answer(true, None))),
+        (DecisionType::Reject, _) => {
+            list.push(unnamed_reply(decision_answer(false, common_reason)));
+        }
     }
     Ok(Replies { list, is_complete: is_batch })
 }
 
 /// Returns the response to a request for confirmation, if the part is one.
-fn function_response<'p>(data: &'p Value, metadata: &Metadata) -> Option<&'p Value> {
+fn find_function_response<'p>(data: &'p Value, metadata: &Metadata) -> Option<&'p Value> {
     if let Some(response) = data.get("function_response") {
         return Some(response);
     }
@@ -125,9 +128,9 @@ struct Confirmation {
     rejection_reason: Option<String>,
 }
 
-fn confirmation_reply(response: &Value) -> Result<InteractionReply, ReplyFault> {
+fn parse_confirmation(response: &Value) -> Result<InteractionReply, ReplyFault> {
     let expected = "an `id` and a `response` with the truth value `confirmed`";
-    let FunctionResponse { id, response } = read(response, "function_response", expected)?;
+    let FunctionResponse { id, response } = parse_value(response, "function_response", expected)?;
     let answer = decision_answer(response.confirmed, response.rejection_reason);
     Ok(InteractionReply { id: Some(id), answer, digest: None })
 }

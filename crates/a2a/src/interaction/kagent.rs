@@ -5,14 +5,15 @@ use serde_json::Value;
 
 use super::HUMAN_IN_THE_LOOP_EXTENSION;
 use super::reply::{
-    AskUserAnswer, InteractionReply, Replies, ReplyFault, decision_answer, read, texts_answer,
+    AskUserAnswer, InteractionReply, Replies, ReplyFault, decision_answer, parse_value,
+    texts_answer,
 };
 
 /// Reads the metadata of kagent; `None` if it is the request that the service has published.
 pub(super) fn read_kagent(payload: &Value) -> Result<Option<Replies>, ReplyFault> {
     let expected = "`tool_approval_response` or `ask_user_response` with all its fields";
     let payload: KagentPayload =
-        read(&with_type_field(payload), HUMAN_IN_THE_LOOP_EXTENSION, expected)?;
+        parse_value(&with_type_field(payload), HUMAN_IN_THE_LOOP_EXTENSION, expected)?;
     Ok(match payload {
         KagentPayload::ToolApprovalResponse { approvals } => {
             let list = approvals.into_iter().map(|approval| InteractionReply {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::decision::read_parts;
+use super::decision::read_part_replies;
 use super::kagent::read_kagent;
 use super::reply::{Replies, ReplyFault};
 use super::service_extension::read_service_extension;
@@ -14,7 +14,7 @@ use crate::v1::{A2aPart, Metadata, PartContent};
 ///
 /// # Errors
 /// Returns the first fault: a malformed value, or two answers with the same id.
-pub fn replies(metadata: &Metadata, parts: &[A2aPart]) -> Result<Replies, ReplyFault> {
+pub fn read_replies(metadata: &Metadata, parts: &[A2aPart]) -> Result<Replies, ReplyFault> {
     let replies = metadata_replies(metadata)?.map_or_else(|| part_replies(parts), Ok)?;
     let mut ids = BTreeSet::new();
     if replies.list.iter().any(|reply| !ids.insert(&reply.id)) {
@@ -24,16 +24,16 @@ pub fn replies(metadata: &Metadata, parts: &[A2aPart]) -> Result<Replies, ReplyF
 }
 
 fn metadata_replies(metadata: &Metadata) -> Result<Option<Replies>, ReplyFault> {
-    let own =
+    let service_replies =
         metadata.get(INTERACTIONS_EXTENSION).map(read_service_extension).transpose()?.flatten();
-    if own.is_some() {
-        return Ok(own);
+    if service_replies.is_some() {
+        return Ok(service_replies);
     }
     Ok(metadata.get(HUMAN_IN_THE_LOOP_EXTENSION).map(read_kagent).transpose()?.flatten())
 }
 
 fn part_replies(parts: &[A2aPart]) -> Result<Replies, ReplyFault> {
-    read_parts(parts.iter().filter_map(|part| match &part.content {
+    read_part_replies(parts.iter().filter_map(|part| match &part.content {
         PartContent::Data(data) => Some((data, &part.metadata)),
         PartContent::Text(_) | PartContent::Raw(_) | PartContent::Url(_) => None,
     }))

@@ -6,7 +6,7 @@ use algonius_actors::model::interaction::{
 use serde_json::{Map, Value};
 
 use super::{CONFIRMATION_FUNCTION, HUMAN_IN_THE_LOOP_EXTENSION, INTERACTIONS_EXTENSION};
-use crate::json_object::{ObjectBuilder, time};
+use crate::json_object::{ObjectBuilder, format_time};
 use crate::v1::{A2aPart, Metadata, PartContent};
 
 /// Parts of the status message of a paused task.
@@ -25,19 +25,23 @@ pub struct PauseMessage {
 /// The extension of kagent has room for either all permission requests or one question. It contains the permission
 /// requests if there are any, and otherwise the first question.
 #[must_use]
-pub fn pause(interactions: &[Interaction]) -> PauseMessage {
-    let open: Vec<_> = interactions.iter().filter(|interaction| interaction.is_open()).collect();
-    if open.is_empty() {
+pub fn pause_message(interactions: &[Interaction]) -> PauseMessage {
+    let open_interactions: Vec<_> =
+        interactions.iter().filter(|interaction| interaction.is_open()).collect();
+    if open_interactions.is_empty() {
         return PauseMessage { parts: Vec::new(), metadata: Map::new(), extensions: Vec::new() };
     }
-    let permissions: Vec<_> = open.iter().filter(|it| it.question.kind.is_permission()).collect();
-    let texts = open
+    let permissions: Vec<_> =
+        open_interactions.iter().filter(|it| it.question.kind.is_permission()).collect();
+    let text_parts = open_interactions
         .iter()
         .map(|interaction| A2aPart::of(PartContent::Text(interaction.question.message.clone())));
-    let parts =
-        texts.chain(permissions.iter().map(|permission| confirmation_part(permission))).collect();
-    let all: Vec<Value> = open.iter().map(|interaction| interaction_json(interaction)).collect();
-    let payload = match (permissions.as_slice(), open.first()) {
+    let parts = text_parts
+        .chain(permissions.iter().map(|permission| confirmation_part(permission)))
+        .collect();
+    let interaction_values: Vec<Value> =
+        open_interactions.iter().map(|interaction| interaction_json(interaction)).collect();
+    let payload = match (permissions.as_slice(), open_interactions.first()) {
         ([first, ..], _) => ObjectBuilder::of("type", "tool_approval_request")
             .with("hint", first.question.message.clone())
             .with("tools", permissions.iter().map(|it| tool_entry(it)).collect::<Vec<_>>()),
@@ -47,7 +51,10 @@ pub fn pause(interactions: &[Interaction]) -> PauseMessage {
         ([], None) => ObjectBuilder::default(),
     };
     let metadata = [
-        (INTERACTIONS_EXTENSION.to_owned(), ObjectBuilder::of("interactions", all).into()),
+        (
+            INTERACTIONS_EXTENSION.to_owned(),
+            ObjectBuilder::of("interactions", interaction_values).into(),
+        ),
         (HUMAN_IN_THE_LOOP_EXTENSION.to_owned(), payload.into()),
     ];
     PauseMessage {
@@ -60,35 +67,35 @@ pub fn pause(interactions: &[Interaction]) -> PauseMessage {
 /// Returns an interaction as the extension of this service publishes it.
 fn interaction_json(interaction: &Interaction) -> Value {
     let question = &interaction.question;
-    let options = question.options.iter().map(option).collect();
+    let options = question.options.iter().map(option_json).collect();
     ObjectBuilder::of("id", interaction.id.to_string())
         .with("kind", question.kind.as_str())
         .with("message", question.message.clone())
         .with_list::<Value>("options", options)
-        .some("tool", question.subject.as_ref().map(subject))
-        .some("schema", question.schema.clone())
-        .with("askedAt", time(interaction.asked_at))
-        .with("dueAt", time(interaction.due_at))
+        .with_optional("tool", question.subject.as_ref().map(subject_json))
+        .with_optional("schema", question.schema.clone())
+        .with("askedAt", format_time(interaction.asked_at))
+        .with("dueAt", format_time(interaction.due_at))
         .with("digest", interaction.digest.clone())
         .into()
 }
 
-fn option(option: &QuestionOption) -> Value {
+fn option_json(option: &QuestionOption) -> Value {
     ObjectBuilder::of("id", option.id.clone())
         .with("name", option.name.clone())
-        .some("kind", serde_json::to_value(option.kind).ok())
+        .with_optional("kind", serde_json::to_value(option.kind).ok())
         .into()
 }
 
-fn subject(subject: &ToolCallSubject) -> Value {
+fn subject_json(subject: &ToolCallSubject) -> Value {
     ObjectBuilder::of("id", subject.id.clone())
         .with("name", subject.tool.clone())
-        .some("kind", subject.kind.clone())
-        .some("title", subject.title.clone())
-        .some("command", subject.command.clone())
+        .with_optional("kind", subject.kind.clone())
+        .with_optional("title", subject.title.clone())
+        .with_optional("command", subject.command.clone())
         .with_list("paths", subject.paths.clone())
-        .some("url", subject.url.clone())
-        .some("args", Some(subject.args.clone()).filter(|args| !args.is_null()))
+        .with_optional("url", subject.url.clone())
+        .with_optional("args", Some(subject.args.clone()).filter(|args| !args.is_null()))
         .into()
 }
 
@@ -105,20 +112,21 @@ fn tool_entry(interaction: &Interaction) -> Value {
 /// Returns a permission request as a function call of the Agent Development Kit.
 fn confirmation_part(interaction: &Interaction) -> A2aPart {
     let call = function_call(interaction);
-    let original = ObjectBuilder::of("name", call.name).with("args", call.args).with("id", call.id);
+    let original_call =
+        ObjectBuilder::of("name", call.name).with("args", call.args).with("id", call.id);
     let confirmation =
         ObjectBuilder::of("hint", interaction.question.message.clone()).with("confirmed", false);
-    let args =
-        ObjectBuilder::of("originalFunctionCall", original).with("toolConfirmation", confirmation);
+    let args = ObjectBuilder::of("originalFunctionCall", original_call)
+        .with("toolConfirmation", confirmation);
     let data = ObjectBuilder::of("name", CONFIRMATION_FUNCTION)
         .with("id", interaction.id.to_string())
         .with("args", args);
-    let marks = [
+    let part_metadata = [
         ("adk_type".to_owned(), Value::from("function_call")),
         ("adk_is_long_running".to_owned(), Value::from(true)),
     ];
     let mut part = A2aPart::of(PartContent::Data(data.into()));
-    part.metadata = marks.into_iter().collect();
+    part.metadata = part_metadata.into_iter().collect();
     part
 }
 
@@ -141,7 +149,7 @@ fn function_call(interaction: &Interaction) -> FunctionCall {
 /// field, in the order of the names.
 pub(super) fn questions(interaction: &Interaction) -> Vec<Value> {
     let question = &interaction.question;
-    let ask = |text: &str, choices: Vec<String>, multiple: bool| -> Value {
+    let question_json = |text: &str, choices: Vec<String>, multiple: bool| -> Value {
         ObjectBuilder::of("question", text)
             .with("choices", choices)
             .with("multiple", multiple)
@@ -149,7 +157,7 @@ pub(super) fn questions(interaction: &Interaction) -> Vec<Value> {
     };
     if question.kind != InteractionKind::Form {
         let choices = question.options.iter().map(|option| option.name.clone()).collect();
-        return vec![ask(&question.message, choices, false)];
+        return vec![question_json(&question.message, choices, false)];
     }
     let fields = question.schema.as_ref().and_then(|schema| schema.get("properties"));
     let Some(Value::Object(fields)) = fields else { return Vec::new() };
@@ -157,15 +165,20 @@ pub(super) fn questions(interaction: &Interaction) -> Vec<Value> {
     fields.sort_by_key(|(name, _)| *name);
     let field_question = |(name, schema): (&String, &Value)| {
         let title = schema.get("title").and_then(Value::as_str).unwrap_or(name);
-        let items = schema.get("items").unwrap_or(schema);
-        ask(title, offered_texts(items), schema.get("type").is_some_and(|it| it == "array"))
+        let item_schema = schema.get("items").unwrap_or(schema);
+        question_json(
+            title,
+            offered_texts(item_schema),
+            schema.get("type").is_some_and(|it| it == "array"),
+        )
     };
     fields.into_iter().map(field_question).collect()
 }
 
 /// Returns the texts that the schema of a field offers.
 fn offered_texts(schema: &Value) -> Vec<String> {
-    let list = |name: &str| schema.get(name).and_then(Value::as_array).into_iter().flatten();
-    let titled = list("oneOf").chain(list("anyOf")).filter_map(|entry| entry.get("const"));
-    list("enum").chain(titled).filter_map(Value::as_str).map(str::to_owned).collect()
+    let entries = |name: &str| schema.get(name).and_then(Value::as_array).into_iter().flatten();
+    let titled_values =
+        entries("oneOf").chain(entries("anyOf")).filter_map(|entry| entry.get("const"));
+    entries("enum").chain(titled_values).filter_map(Value::as_str).map(str::to_owned).collect()
 }

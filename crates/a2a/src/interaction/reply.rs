@@ -97,7 +97,7 @@ impl From<ReplyFault> for Failure {
 }
 
 /// Reads a value into a type.
-pub(super) fn read<T: DeserializeOwned>(
+pub(super) fn parse_value<T: DeserializeOwned>(
     value: &Value,
     field: &'static str,
     expected: &'static str,

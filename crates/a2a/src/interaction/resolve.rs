@@ -11,7 +11,7 @@ use super::reply::{InteractionReply, Replies, ReplyAnswer, ReplyFault};
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedReply {
     /// Interaction that is answered.
-    pub interaction: InteractionId,
+    pub interaction_id: InteractionId,
     /// Answer of the caller.
     pub answer: ReplyAnswer,
 }
@@ -25,36 +25,39 @@ pub struct ResolvedReply {
 /// # Errors
 /// Returns the first fault: an unknown or ambiguous target, two answers for one interaction, a changed digest, or an
 /// incomplete answer. None of the answers counts then.
-pub fn resolve(
+pub fn resolve_replies(
     replies: &Replies,
     interactions: &[Interaction],
 ) -> Result<Vec<ResolvedReply>, ReplyFault> {
-    let open: Vec<_> = interactions.iter().filter(|interaction| interaction.is_open()).collect();
-    let mut resolved = Vec::new();
-    let mut answered = BTreeSet::new();
+    let open_interactions: Vec<_> =
+        interactions.iter().filter(|interaction| interaction.is_open()).collect();
+    let mut resolved_replies = Vec::new();
+    let mut answered_ids = BTreeSet::new();
     for reply in &replies.list {
-        for target in targets(reply, &open)? {
-            check(reply, target)?;
-            if !answered.insert(target.id) {
+        for target in find_targets(reply, &open_interactions)? {
+            check_reply(reply, target)?;
+            if !answered_ids.insert(target.id) {
                 return Err(ReplyFault::Duplicate);
             }
             let answer = reply.answer.clone();
-            resolved.push(ResolvedReply { interaction: target.id, answer });
+            resolved_replies.push(ResolvedReply { interaction_id: target.id, answer });
         }
     }
-    let mut permissions = open.iter().filter(|it| it.question.kind.is_permission());
-    if replies.is_complete && !permissions.all(|it| answered.contains(&it.id)) {
+    let mut permissions = open_interactions.iter().filter(|it| it.question.kind.is_permission());
+    if replies.is_complete && !permissions.all(|it| answered_ids.contains(&it.id)) {
         return Err(ReplyFault::Incomplete);
     }
-    Ok(resolved)
+    Ok(resolved_replies)
 }
 
-fn targets<'i>(
+fn find_targets<'i>(
     reply: &InteractionReply,
-    open: &[&'i Interaction],
+    open_interactions: &[&'i Interaction],
 ) -> Result<Vec<&'i Interaction>, ReplyFault> {
-    let (permissions, questions): (Vec<_>, Vec<_>) =
-        open.iter().copied().partition(|interaction| interaction.question.kind.is_permission());
+    let (permissions, questions): (Vec<_>, Vec<_>) = open_interactions
+        .iter()
+        .copied()
+        .partition(|interaction| interaction.question.kind.is_permission());
     let Some(id) = &reply.id else {
         return match &reply.answer {
             ReplyAnswer::Decision { approved: false, .. } if !permissions.is_empty() => {
@@ -62,17 +65,20 @@ fn targets<'i>(
             }
             ReplyAnswer::Decision { .. } if !permissions.is_empty() => exactly_one(permissions),
             ReplyAnswer::Decision { .. } | ReplyAnswer::Texts(_) => exactly_one(questions),
-            ReplyAnswer::Value(_) => exactly_one(open.to_vec()),
+            ReplyAnswer::Value(_) => exactly_one(open_interactions.to_vec()),
         };
     };
     // The agent chooses the ids of its calls, so the id of an interaction comes first.
-    let named = open.iter().copied().find(|interaction| interaction.id.to_string() == *id);
-    if let Some(interaction) = named {
+    let named_interaction =
+        open_interactions.iter().copied().find(|interaction| interaction.id.to_string() == *id);
+    if let Some(interaction) = named_interaction {
         return Ok(vec![interaction]);
     }
-    let is_call =
+    let is_for_call =
         |it: &Interaction| it.question.subject.as_ref().is_some_and(|call| call.id == *id);
-    exactly_one(open.iter().copied().filter(|it| !id.is_empty() && is_call(it)).collect())
+    exactly_one(
+        open_interactions.iter().copied().filter(|it| !id.is_empty() && is_for_call(it)).collect(),
+    )
 }
 
 fn exactly_one(candidates: Vec<&Interaction>) -> Result<Vec<&Interaction>, ReplyFault> {
@@ -83,7 +89,7 @@ fn exactly_one(candidates: Vec<&Interaction>) -> Result<Vec<&Interaction>, Reply
     }
 }
 
-fn check(reply: &InteractionReply, target: &Interaction) -> Result<(), ReplyFault> {
+fn check_reply(reply: &InteractionReply, target: &Interaction) -> Result<(), ReplyFault> {
     if reply.digest.as_ref().is_some_and(|digest| *digest != target.digest) {
         return Err(ReplyFault::ChangedDigest);
     }

@@ -4,16 +4,19 @@ use algonius_actors::model::interaction::AnswerValue;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::reply::{InteractionReply, Replies, ReplyAnswer, ReplyFault, read};
+use super::reply::{InteractionReply, Replies, ReplyAnswer, ReplyFault, parse_value};
 
 /// Reads the answers of a message; `None` if it has none under the extension of this service.
 pub(super) fn read_service_extension(payload: &Value) -> Result<Option<Replies>, ReplyFault> {
     if payload.get("answers").is_none() {
         return Ok(None);
     }
-    let payload: ServiceExtensionPayload = read(payload, "answers", "a list of answers")?;
-    let list =
-        payload.answers.into_iter().map(ServiceExtensionAnswer::reply).collect::<Result<_, _>>()?;
+    let payload: ServiceExtensionPayload = parse_value(payload, "answers", "a list of answers")?;
+    let list = payload
+        .answers
+        .into_iter()
+        .map(ServiceExtensionAnswer::into_reply)
+        .collect::<Result<_, _>>()?;
     Ok(Some(Replies { list, is_complete: false }))
 }
 
@@ -37,7 +40,7 @@ struct ServiceExtensionAnswer {
 }
 
 impl ServiceExtensionAnswer {
-    fn reply(self) -> Result<InteractionReply, ReplyFault> {
+    fn into_reply(self) -> Result<InteractionReply, ReplyFault> {
         let expected = "exactly one of `verdict`, `option`, `text`, `values` and `decline`";
         let fault = ReplyFault::Malformed { field: "answers", expected };
         let decision = match self.verdict.as_deref() {
@@ -52,15 +55,17 @@ impl ServiceExtensionAnswer {
         if self.reason.is_some() && decision.is_none() || self.decline == Some(false) {
             return Err(fault);
         }
-        let values = [
+        let answer_values = [
             decision,
             self.option.map(|id| AnswerValue::Option { id }),
             self.text.map(|text| AnswerValue::Text { text }),
             self.values.map(|values| AnswerValue::Form { values }),
             self.decline.map(|_| AnswerValue::Decline),
         ];
-        let mut values = values.into_iter().flatten();
-        let (Some(value), None) = (values.next(), values.next()) else { return Err(fault) };
+        let mut answer_values = answer_values.into_iter().flatten();
+        let (Some(value), None) = (answer_values.next(), answer_values.next()) else {
+            return Err(fault);
+        };
         Ok(InteractionReply {
             id: Some(self.id),
             answer: ReplyAnswer::Value(value),

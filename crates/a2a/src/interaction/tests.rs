@@ -36,7 +36,7 @@ fn interaction(number: u128, kind: InteractionKind) -> Interaction {
         request_key: InteractionRequestKey {
             execution: ExecutionId(Uuid::from_u128(9)),
             attempt: AttemptId::FIRST,
-            wire: WireId(number.to_string()),
+            wire_id: WireId(number.to_string()),
         },
         terms: ApprovalTerms { approvers: Vec::new(), four_eyes: false },
         owner: InteractionOwner {
@@ -49,18 +49,18 @@ fn interaction(number: u128, kind: InteractionKind) -> Interaction {
             message: format!("Question {number}?"),
             options: vec![option("a", OptionKind::AllowOnce), option("b", OptionKind::RejectOnce)],
             subject: is_permission.then_some(call),
-            schema: (kind == InteractionKind::Form).then(form),
+            schema: (kind == InteractionKind::Form).then(form_schema),
         },
         digest: format!("digest-{number}"),
         asked_at: DateTime::from_timestamp(0, 0).unwrap(),
         due_at: DateTime::from_timestamp(300, 0).unwrap(),
         state: InteractionState::Open,
-        closed: None,
+        end: None,
         delivered_at: None,
     }
 }
 
-fn form() -> Value {
+fn form_schema() -> Value {
     json!({"type": "object", "properties": {
         "name": {"type": "string", "title": "Your name"},
         "colours": {"type": "array", "items": {"type": "string", "enum": ["red", "blue"]}},
@@ -75,26 +75,29 @@ fn question(number: u128) -> Interaction {
     interaction(number, InteractionKind::Choice)
 }
 
-fn under(extension: &str, payload: Value) -> Metadata {
+fn metadata_under(extension: &str, payload: Value) -> Metadata {
     [(extension.to_owned(), payload)].into_iter().collect()
 }
 
-fn data(data: Value) -> A2aPart {
+fn data_part(data: Value) -> A2aPart {
     A2aPart::of(PartContent::Data(data))
 }
 
 /// Returns the answers in a message as short texts, after the assignment to the open interactions.
-fn answers(
+fn answers_of_message(
     metadata: &Metadata,
     parts: &[Value],
-    open: &[Interaction],
+    open_interactions: &[Interaction],
 ) -> Result<Vec<String>, ReplyFault> {
-    let parts: Vec<_> = parts.iter().cloned().map(data).collect();
-    let resolved = resolve(&replies(metadata, &parts)?, open)?;
-    Ok(resolved.into_iter().map(|it| short(it.interaction.0.as_u128(), &it.answer)).collect())
+    let parts: Vec<_> = parts.iter().cloned().map(data_part).collect();
+    let resolved = resolve_replies(&read_replies(metadata, &parts)?, open_interactions)?;
+    Ok(resolved
+        .into_iter()
+        .map(|it| answer_text(it.interaction_id.0.as_u128(), &it.answer))
+        .collect())
 }
 
-fn short(number: u128, answer: &ReplyAnswer) -> String {
+fn answer_text(number: u128, answer: &ReplyAnswer) -> String {
     match answer {
         ReplyAnswer::Decision { approved, reason } => {
             let word = if *approved { "yes" } else { "no" };
@@ -108,22 +111,39 @@ fn short(number: u128, answer: &ReplyAnswer) -> String {
     }
 }
 
-fn by_data(part: Value, open: &[Interaction]) -> Result<Vec<String>, ReplyFault> {
-    answers(&Map::new(), &[part], open)
+fn answers_in_data_part(
+    part: Value,
+    open_interactions: &[Interaction],
+) -> Result<Vec<String>, ReplyFault> {
+    answers_of_message(&Map::new(), &[part], open_interactions)
 }
 
-fn by_kagent(payload: Value, open: &[Interaction]) -> Result<Vec<String>, ReplyFault> {
-    answers(&under(HUMAN_IN_THE_LOOP_EXTENSION, payload), &[], open)
+fn answers_of_kagent(
+    payload: Value,
+    open_interactions: &[Interaction],
+) -> Result<Vec<String>, ReplyFault> {
+    answers_of_message(
+        &metadata_under(HUMAN_IN_THE_LOOP_EXTENSION, payload),
+        &[],
+        open_interactions,
+    )
 }
 
-fn by_service_extension(list: Value, open: &[Interaction]) -> Result<Vec<String>, ReplyFault> {
-    answers(&under(INTERACTIONS_EXTENSION, json!({"answers": list})), &[], open)
+fn answers_of_service(
+    list: Value,
+    open_interactions: &[Interaction],
+) -> Result<Vec<String>, ReplyFault> {
+    answers_of_message(
+        &metadata_under(INTERACTIONS_EXTENSION, json!({"answers": list})),
+        &[],
+        open_interactions,
+    )
 }
 
 #[test]
 fn a_pause_for_permissions_has_every_known_form() {
     let closed = Interaction { state: InteractionState::Expired, ..permission(3) };
-    let pause = pause(&[permission(1), question(2), closed]);
+    let pause = pause_message(&[permission(1), question(2), closed]);
     let (one, two) = (id(1).to_string(), id(2).to_string());
     let options = json!([
         {"id": "a", "name": "A", "kind": "allow_once"}, {"id": "b", "name": "B", "kind": "reject_once"},
@@ -145,7 +165,7 @@ fn a_pause_for_permissions_has_every_known_form() {
             ]},
         })
     );
-    let mut confirmation = data(json!({
+    let mut confirmation = data_part(json!({
         "name": "adk_request_confirmation", "id": one,
         "args": {
             "originalFunctionCall": {"name": "Bash", "args": {"command": "ls"}, "id": "call-1"},
@@ -163,7 +183,7 @@ fn a_pause_for_permissions_has_every_known_form() {
 #[test]
 fn a_pause_for_questions_lists_choices_and_fields() {
     let pause_metadata = |interaction: Interaction| {
-        pause(&[interaction]).metadata[HUMAN_IN_THE_LOOP_EXTENSION].clone()
+        pause_message(&[interaction]).metadata[HUMAN_IN_THE_LOOP_EXTENSION].clone()
     };
     assert_eq!(
         pause_metadata(question(2)),
@@ -179,13 +199,17 @@ fn a_pause_for_questions_lists_choices_and_fields() {
             {"question": "Your name", "choices": [], "multiple": false},
         ])
     );
-    let none = pause(&[]);
-    assert!(none.parts.is_empty() && none.metadata.is_empty() && none.extensions.is_empty());
+    let empty_pause = pause_message(&[]);
+    assert!(
+        empty_pause.parts.is_empty()
+            && empty_pause.metadata.is_empty()
+            && empty_pause.extensions.is_empty()
+    );
 }
 
 #[test]
 fn answers_of_this_service_are_read() {
-    let open = [permission(1), permission(2), question(3)];
+    let open_interactions = [permission(1), permission(2), question(3)];
     let (one, two, three) = (id(1).to_string(), id(2).to_string(), id(3).to_string());
     for (list, expected) in [
         (json!([{"id": one, "verdict": "allow"}]), &["1 allow"][..]),
@@ -196,13 +220,17 @@ fn answers_of_this_service_are_read() {
         (json!([{"id": three, "decline": true}]), &["3 decline"]),
         (json!([]), &[]),
     ] {
-        assert_eq!(by_service_extension(list.clone(), &open).unwrap(), expected, "{list}");
+        assert_eq!(
+            answers_of_service(list.clone(), &open_interactions).unwrap(),
+            expected,
+            "{list}"
+        );
     }
 }
 
 #[test]
 fn faulty_answers_of_this_service_are_refused() {
-    let open = [permission(1), permission(2)];
+    let open_interactions = [permission(1), permission(2)];
     let one = id(1).to_string();
     let malformed_field = |fault| match fault {
         Err(ReplyFault::Malformed { field, .. }) => field,
@@ -221,7 +249,11 @@ fn faulty_answers_of_this_service_are_refused() {
         (json!([{"id": one, "verdict": "Allow"}]), "verdict"),
         (json!([{"id": one, "verdict": "ask"}]), "verdict"),
     ] {
-        assert_eq!(malformed_field(by_service_extension(list.clone(), &open)), expected, "{list}");
+        assert_eq!(
+            malformed_field(answers_of_service(list.clone(), &open_interactions)),
+            expected,
+            "{list}"
+        );
     }
     for (list, fault) in [
         (
@@ -236,22 +268,22 @@ fn faulty_answers_of_this_service_are_refused() {
         (json!([{"id": "call-9", "verdict": "allow"}]), ReplyFault::UnknownTarget),
         (json!([{"id": "", "verdict": "allow"}]), ReplyFault::UnknownTarget),
     ] {
-        assert_eq!(by_service_extension(list.clone(), &open), Err(fault), "{list}");
+        assert_eq!(answers_of_service(list.clone(), &open_interactions), Err(fault), "{list}");
     }
 }
 
 #[test]
 fn approvals_of_kagent_decide_every_call() {
-    let open = [permission(1), permission(2), question(3)];
+    let open_interactions = [permission(1), permission(2), question(3)];
     let (one, two) = (id(1).to_string(), id(2).to_string());
     let approve = json!({"id": one, "approved": true, "rejection_reason": ""});
     let reject = json!({"id": two, "approved": false, "rejection_reason": "too wide"});
     let response =
         |approvals: &[&Value]| json!({"type": "tool_approval_response", "approvals": approvals});
     let both = Ok(vec!["1 yes".to_owned(), "2 no too wide".to_owned()]);
-    assert_eq!(by_kagent(response(&[&approve, &reject]), &open), both);
+    assert_eq!(answers_of_kagent(response(&[&approve, &reject]), &open_interactions), both);
     let nested = json!({"tool_approval_response": {"approvals": [approve, reject]}});
-    assert_eq!(by_kagent(nested, &open), both);
+    assert_eq!(answers_of_kagent(nested, &open_interactions), both);
     for (payload, fault) in [
         (response(&[&approve]), ReplyFault::Incomplete),
         (response(&[]), ReplyFault::Incomplete),
@@ -265,7 +297,7 @@ fn approvals_of_kagent_decide_every_call() {
             ReplyFault::Duplicate,
         ),
     ] {
-        assert_eq!(by_kagent(payload.clone(), &open), Err(fault), "{payload}");
+        assert_eq!(answers_of_kagent(payload.clone(), &open_interactions), Err(fault), "{payload}");
     }
     for payload in [
         json!({"type": "tool_approval_response"}),
@@ -276,7 +308,7 @@ fn approvals_of_kagent_decide_every_call() {
         response(&[&json!({"id": one, "approved": "true"})]),
         response(&[&json!({"approved": true})]),
     ] {
-        let fault = by_kagent(payload.clone(), &open);
+        let fault = answers_of_kagent(payload.clone(), &open_interactions);
         assert!(matches!(fault, Err(ReplyFault::Malformed { .. })), "{payload}");
     }
 }
@@ -284,7 +316,7 @@ fn approvals_of_kagent_decide_every_call() {
 #[test]
 fn answers_of_kagent_cover_every_question() {
     let form = interaction(3, InteractionKind::Form);
-    let open = [permission(1), question(2), form];
+    let open_interactions = [permission(1), question(2), form];
     let response = |id: String, answers: Value| json!({"type": "ask_user_response", "id": id, "answers": answers});
     let two = json!([{"answer": ["red", "blue"]}, {"answer": ["Mia"]}]);
     for (payload, expected) in [
@@ -295,10 +327,13 @@ fn answers_of_kagent_cover_every_question() {
         (response("x".to_owned(), json!([])), Err(ReplyFault::UnknownTarget)),
     ] {
         let expected = expected.map(|text| vec![text.to_owned()]);
-        assert_eq!(by_kagent(payload.clone(), &open), expected, "{payload}");
+        assert_eq!(answers_of_kagent(payload.clone(), &open_interactions), expected, "{payload}");
     }
     let decision = response(id(1).to_string(), json!([{"answer": ["yes"]}]));
-    assert!(matches!(by_kagent(decision, &open), Err(ReplyFault::Malformed { .. })));
+    assert!(matches!(
+        answers_of_kagent(decision, &open_interactions),
+        Err(ReplyFault::Malformed { .. })
+    ));
 }
 
 #[test]
@@ -306,7 +341,7 @@ fn decisions_in_data_parts_are_read() {
     let (one, two) = ([permission(1)], [permission(1), permission(2)]);
     let mixed = [permission(1), question(2)];
     let question_answers = json!([{"answer": ["A"]}]);
-    for (part, open, expected) in [
+    for (part, open_interactions, expected) in [
         (json!({"decision_type": "approve"}), &one[..], Ok(&["1 yes"][..])),
         (json!({"decision_type": "deny"}), &one, Ok(&["1 no"])),
         (json!({"decision_type": "approve"}), &mixed, Ok(&["1 yes"])),
@@ -352,13 +387,13 @@ fn decisions_in_data_parts_are_read() {
         (json!({"text": "no decision"}), &one, Ok(&[])),
     ] {
         let expected = expected.map(|texts| texts.iter().map(ToString::to_string).collect());
-        assert_eq!(by_data(part.clone(), open), expected, "{part}");
+        assert_eq!(answers_in_data_part(part.clone(), open_interactions), expected, "{part}");
     }
 }
 
 #[test]
 fn malformed_decisions_are_refused() {
-    let open = [permission(1)];
+    let open_interactions = [permission(1)];
     for part in [
         json!({"decision_type": "allow"}),
         json!({"decision_type": true}),
@@ -374,7 +409,7 @@ fn malformed_decisions_are_refused() {
         json!({"function_response": {"response": {"confirmed": true}}}),
         json!({"name": "adk_request_confirmation", "id": "call-1", "response": "yes"}),
     ] {
-        let fault = by_data(part.clone(), &open);
+        let fault = answers_in_data_part(part.clone(), &open_interactions);
         assert!(matches!(fault, Err(ReplyFault::Malformed { .. })), "{part}: {fault:?}");
     }
     let approve = json!({"decision_type": "approve"});
@@ -384,47 +419,55 @@ fn malformed_decisions_are_refused() {
         [approve.clone(), confirm.clone()],
         [confirm.clone(), approve],
     ] {
-        assert_eq!(answers(&Map::new(), &parts, &open), Err(ReplyFault::Duplicate));
+        assert_eq!(
+            answers_of_message(&Map::new(), &parts, &open_interactions),
+            Err(ReplyFault::Duplicate)
+        );
     }
     assert_eq!(
-        answers(&Map::new(), &[confirm.clone(), confirm], &open),
+        answers_of_message(&Map::new(), &[confirm.clone(), confirm], &open_interactions),
         Err(ReplyFault::Duplicate)
     );
 }
 
 #[test]
 fn function_responses_confirm_calls() {
-    let open = [permission(1), permission(2)];
+    let open_interactions = [permission(1), permission(2)];
     let two = id(2).to_string();
     let named = json!({"name": "adk_request_confirmation", "id": two, "response": {"confirmed": false, "reason": "x"}});
-    assert_eq!(by_data(named, &open), Ok(vec!["2 no x".to_owned()]));
+    assert_eq!(answers_in_data_part(named, &open_interactions), Ok(vec!["2 no x".to_owned()]));
     let wrapped = json!({"function_response": {"id": "call-1", "response": {"confirmed": true}}});
-    assert_eq!(by_data(wrapped, &open), Ok(vec!["1 yes".to_owned()]));
-    let mut marked = data(json!({"id": two, "response": {"confirmed": true}}));
-    assert_eq!(replies(&Map::new(), &[marked.clone()]), Ok(Replies::default()));
+    assert_eq!(answers_in_data_part(wrapped, &open_interactions), Ok(vec!["1 yes".to_owned()]));
+    let mut marked = data_part(json!({"id": two, "response": {"confirmed": true}}));
+    assert_eq!(read_replies(&Map::new(), &[marked.clone()]), Ok(Replies::default()));
     marked.metadata.insert("kagent_type".to_owned(), json!("function_response"));
-    let read = replies(&Map::new(), &[marked]).unwrap();
-    assert_eq!(read.list[0].id.as_deref(), Some(&*two));
+    let replies = read_replies(&Map::new(), &[marked]).unwrap();
+    assert_eq!(replies.list[0].id.as_deref(), Some(&*two));
 }
 
 #[test]
 fn the_first_form_of_a_message_counts() {
-    let open = [permission(1)];
+    let open_interactions = [permission(1)];
     let one = id(1).to_string();
-    let mut metadata =
-        under(INTERACTIONS_EXTENSION, json!({"answers": [{"id": one, "verdict": "deny"}]}));
+    let mut metadata = metadata_under(
+        INTERACTIONS_EXTENSION,
+        json!({"answers": [{"id": one, "verdict": "deny"}]}),
+    );
     let approval =
         json!({"type": "tool_approval_response", "approvals": [{"id": one, "approved": true}]});
     metadata.insert(HUMAN_IN_THE_LOOP_EXTENSION.to_owned(), approval);
     let part = json!({"decision_type": "approve"});
     assert_eq!(
-        answers(&metadata, std::slice::from_ref(&part), &open),
+        answers_of_message(&metadata, std::slice::from_ref(&part), &open_interactions),
         Ok(vec!["1 deny".to_owned()])
     );
     // A caller that returns the published metadata unchanged has not answered by it.
-    let published = pause(&open).metadata;
-    assert_eq!(answers(&published, &[], &open), Ok(Vec::new()));
-    assert_eq!(answers(&published, &[part], &open), Ok(vec!["1 yes".to_owned()]));
+    let published = pause_message(&open_interactions).metadata;
+    assert_eq!(answers_of_message(&published, &[], &open_interactions), Ok(Vec::new()));
+    assert_eq!(
+        answers_of_message(&published, &[part], &open_interactions),
+        Ok(vec!["1 yes".to_owned()])
+    );
 }
 
 #[test]
@@ -433,8 +476,9 @@ fn an_id_of_an_interaction_precedes_ids_of_calls() {
     other.question.subject.as_mut().unwrap().id = id(1).to_string();
     let mut duplicate = permission(3);
     duplicate.question.subject.as_mut().unwrap().id = "call-4".to_owned();
-    let open = [other, permission(1), duplicate, permission(4)];
-    let allow = |id: &str| by_service_extension(json!([{"id": id, "verdict": "allow"}]), &open);
+    let open_interactions = [other, permission(1), duplicate, permission(4)];
+    let allow =
+        |id: &str| answers_of_service(json!([{"id": id, "verdict": "allow"}]), &open_interactions);
     assert_eq!(allow(&id(1).to_string()), Ok(vec!["1 allow".to_owned()]));
     assert_eq!(allow("call-4"), Err(ReplyFault::Ambiguous));
 }
@@ -444,11 +488,14 @@ fn closed_interactions_take_no_answers() {
     let closed = Interaction { state: InteractionState::Answered, ..permission(1) };
     let list = json!([{"id": id(1).to_string(), "verdict": "allow"}]);
     assert_eq!(
-        by_service_extension(list, std::slice::from_ref(&closed)),
+        answers_of_service(list, std::slice::from_ref(&closed)),
         Err(ReplyFault::UnknownTarget)
     );
-    let rest = [closed, permission(2)];
-    assert_eq!(by_data(json!({"decision_type": "approve"}), &rest), Ok(vec!["2 yes".to_owned()]));
+    let interactions = [closed, permission(2)];
+    assert_eq!(
+        answers_in_data_part(json!({"decision_type": "approve"}), &interactions),
+        Ok(vec!["2 yes".to_owned()])
+    );
 }
 
 #[test]
@@ -459,7 +506,7 @@ fn a_fault_is_an_error_of_the_caller() {
 }
 
 /// Arbitrary JSON from the names that the parsers know.
-fn values() -> impl Strategy<Value = Value> {
+fn any_payload() -> impl Strategy<Value = Value> {
     const NAMES: &[&str] = &[
         "answers",
         "id",
@@ -511,16 +558,16 @@ proptest! {
 
     /// Any content gives answers for distinct open interactions, or a fault.
     #[test]
-    fn answers_are_for_distinct_open_interactions(own in values(), other in values(), part in values()) {
-        let open = [permission(1), question(2)];
-        for metadata in [under(INTERACTIONS_EXTENSION, own), under(HUMAN_IN_THE_LOOP_EXTENSION, other), Map::new()] {
-            let Ok(replies) = replies(&metadata, &[data(part.clone())]) else { continue };
-            if let Ok(resolved) = resolve(&replies, &open) {
-                let mut ids: Vec<_> = resolved.iter().map(|it| it.interaction).collect();
+    fn answers_are_for_distinct_open_interactions(service_payload in any_payload(), kagent_payload in any_payload(), part in any_payload()) {
+        let open_interactions = [permission(1), question(2)];
+        for metadata in [metadata_under(INTERACTIONS_EXTENSION, service_payload), metadata_under(HUMAN_IN_THE_LOOP_EXTENSION, kagent_payload), Map::new()] {
+            let Ok(replies) = read_replies(&metadata, &[data_part(part.clone())]) else { continue };
+            if let Ok(resolved) = resolve_replies(&replies, &open_interactions) {
+                let mut ids: Vec<_> = resolved.iter().map(|it| it.interaction_id).collect();
                 ids.sort();
                 ids.dedup();
                 prop_assert_eq!(ids.len(), resolved.len());
-                prop_assert!(ids.iter().all(|it| open.iter().any(|interaction| interaction.id == *it)));
+                prop_assert!(ids.iter().all(|it| open_interactions.iter().any(|interaction| interaction.id == *it)));
             }
         }
     }
@@ -528,18 +575,18 @@ proptest! {
     /// The published ids answer the published interactions.
     #[test]
     fn published_ids_are_accepted_in_answers(count in 1_u128..5) {
-        let open: Vec<_> = (1..=count).map(permission).collect();
-        let metadata = pause(&open).metadata;
+        let open_interactions: Vec<_> = (1..=count).map(permission).collect();
+        let metadata = pause_message(&open_interactions).metadata;
         let tools = metadata[HUMAN_IN_THE_LOOP_EXTENSION]["tools"].as_array().unwrap();
         let approvals: Vec<_> =
             tools.iter().map(|tool| json!({"id": tool["id"], "approved": true})).collect();
         let payload = json!({"type": "tool_approval_response", "approvals": approvals});
-        prop_assert_eq!(by_kagent(payload, &open).unwrap().len(), open.len());
+        prop_assert_eq!(answers_of_kagent(payload, &open_interactions).unwrap().len(), open_interactions.len());
         let decisions: Map<_, _> = tools
             .iter()
             .map(|tool| (tool["call_id"].as_str().unwrap().to_owned(), json!("reject")))
             .collect();
         let part = json!({"decision_type": "batch", "decisions": decisions});
-        prop_assert_eq!(by_data(part, &open).unwrap().len(), open.len());
+        prop_assert_eq!(answers_in_data_part(part, &open_interactions).unwrap().len(), open_interactions.len());
     }
 }

@@ -17,16 +17,19 @@ fn bad_input_never_answers_with_a_server_error() {
 fn protocol_errors_have_the_specified_status() {
     let code_and_status = |code| {
         let failure = Failure::new(code, "it is so");
-        let error =
-            &rest_body(&failure, ProtocolVersion::V1_0, http(code, ProtocolVersion::V1_0))["error"];
+        let error = &rest_body(
+            &failure,
+            ProtocolVersion::V1_0,
+            http_status(code, ProtocolVersion::V1_0),
+        )["error"];
         (error["code"].as_u64(), error["status"].as_str().map(str::to_owned))
     };
     let expected = |number, word: &str| (Some(number), Some(word.to_owned()));
     assert_eq!(code_and_status(Code::ExecutionUnknown), expected(404, "NOT_FOUND"));
     assert_eq!(code_and_status(Code::ContentType), expected(400, "INVALID_ARGUMENT"));
     for code in Code::ALL.iter().copied() {
-        let is_other = [-32009, -32008, -32007, -32004, -32003, -32002];
-        if is_other.contains(&wire_codes(code).jsonrpc) {
+        let precondition_numbers = [-32009, -32008, -32007, -32004, -32003, -32002];
+        if precondition_numbers.contains(&wire_codes(code).jsonrpc) {
             assert_eq!(code_and_status(code), expected(400, "FAILED_PRECONDITION"), "{code}");
         }
     }
@@ -35,18 +38,21 @@ fn protocol_errors_have_the_specified_status() {
 #[test]
 fn error_info_names_its_domain_and_reason() {
     let error_info = |code| error_info(&Failure::new(code, "it is so"));
-    let unknown = error_info(Code::ExecutionUnknown);
-    assert_eq!(unknown["@type"], "type.googleapis.com/google.rpc.ErrorInfo");
+    let unknown_info = error_info(Code::ExecutionUnknown);
+    assert_eq!(unknown_info["@type"], "type.googleapis.com/google.rpc.ErrorInfo");
     assert_eq!(
-        (&unknown["reason"], &unknown["domain"]),
+        (&unknown_info["reason"], &unknown_info["domain"]),
         (&json!("TASK_NOT_FOUND"), &json!(PROTOCOL_DOMAIN))
     );
-    assert_eq!(unknown["metadata"]["code"], "execution-unknown");
-    let full = error_info(Code::QueueFull);
-    assert_eq!((&full["reason"], &full["domain"]), (&json!("QUEUE_FULL"), &json!(SERVICE_DOMAIN)));
+    assert_eq!(unknown_info["metadata"]["code"], "execution-unknown");
+    let full_info = error_info(Code::QueueFull);
+    assert_eq!(
+        (&full_info["reason"], &full_info["domain"]),
+        (&json!("QUEUE_FULL"), &json!(SERVICE_DOMAIN))
+    );
     for code in Code::ALL.iter().copied() {
-        let all = error_info(code);
-        let texts = all["metadata"].as_object().expect("an object").values();
+        let info = error_info(code);
+        let texts = info["metadata"].as_object().expect("an object").values();
         assert!(texts.into_iter().all(Value::is_string), "{code}");
     }
 }
@@ -54,15 +60,18 @@ fn error_info_names_its_domain_and_reason() {
 #[test]
 fn errors_of_0_3_have_a_number_and_a_type() {
     let failure = Failure::new(Code::ExecutionEnded, "it is so");
-    let body =
-        rest_body(&failure, ProtocolVersion::V0_3, http(failure.code, ProtocolVersion::V0_3));
+    let body = rest_body(
+        &failure,
+        ProtocolVersion::V0_3,
+        http_status(failure.code, ProtocolVersion::V0_3),
+    );
     assert_eq!(body["code"], -32002);
     assert_eq!(body["type"], "TaskNotCancelableError");
     assert_eq!(body["message"], "it is so");
     assert_eq!(body["data"]["code"], "execution-ended");
     let error = &body["error"];
     assert_eq!((&error["code"], &error["status"]), (&json!(409), &json!("FAILED_PRECONDITION")));
-    assert_eq!(error["details"], data(&failure));
+    assert_eq!(error["details"], json_rpc_error_data(&failure));
     assert_eq!(error["details"][0]["reason"], "TASK_NOT_CANCELABLE");
 }
 

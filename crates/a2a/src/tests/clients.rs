@@ -8,7 +8,7 @@ use crate::v1::{
     A2aPart, HistoryLength, ListPage, Message, PartContent, PushQuery, SendMode, SendRequest,
     TaskState,
 };
-use crate::v1_json::{read as new, write as json_of_1_0};
+use crate::v1_json::{read as read_1_0, write as write_1_0};
 use crate::with_path_params;
 
 fn contents(request: SendRequest) -> Vec<PartContent> {
@@ -31,12 +31,12 @@ fn http_requests_of_0_3_clients_are_read() {
             "pushNotification": {"id": "", "url": "https://example.org/hook", "token": "t"},
         },
     });
-    let read = rest::read::send(script).expect("a request");
-    assert_eq!((read.wait, read.history), (SendMode::Blocking, HistoryLength::All));
-    let push = read.push.clone().expect("a push configuration");
+    let request = rest::read::send(script).expect("a request");
+    assert_eq!((request.send_mode, request.history), (SendMode::Blocking, HistoryLength::All));
+    let push = request.push.clone().expect("a push configuration");
     assert_eq!((push.id, push.token.as_deref()), (None, Some("t")));
     assert_eq!(
-        contents(read),
+        contents(request),
         [
             PartContent::Text("x".to_owned()),
             PartContent::Data(json!({"a": 1})),
@@ -49,21 +49,27 @@ fn http_requests_of_0_3_clients_are_read() {
         "request": {"message_id": "m", "role": "ROLE_USER", "content": [{"text": "x"}]},
         "configuration": {"accepted_output_modes": ["text/plain"]},
     });
-    let read = rest::read::send(snake).expect("a request");
-    assert_eq!((read.wait, read.message.message_id.as_str()), (SendMode::NonBlocking, "m"));
-    assert_eq!(read.accepted_output_modes, ["text/plain"]);
+    let request = rest::read::send(snake).expect("a request");
+    assert_eq!(
+        (request.send_mode, request.message.message_id.as_str()),
+        (SendMode::NonBlocking, "m")
+    );
+    assert_eq!(request.accepted_output_modes, ["text/plain"]);
 }
 
 #[test]
 fn a_body_may_be_empty_if_the_path_has_the_id() {
     for body in ["", " \n", "null", "{}", r#"{"name":"tasks/T1"}"#, r#"{"id":"T1"}"#] {
-        let body = rest::read::body(body.as_bytes()).expect("a body");
+        let body = rest::read::parse_body(body.as_bytes()).expect("a body");
         let body = with_path_params(body, &[("id", "T1")]).expect("a body");
         assert_eq!(rest::read::cancel(body), Ok("T1".to_owned()));
     }
     assert!(with_path_params(json!({"id": "T2"}), &[("id", "T1")]).is_err());
     assert!(with_path_params(json!([]), &[("id", "T1")]).is_err());
-    assert_eq!(rest::read::body(b"{").map_err(|failure| failure.code), Err(Code::MalformedJson));
+    assert_eq!(
+        rest::read::parse_body(b"{").map_err(|failure| failure.code),
+        Err(Code::MalformedJson)
+    );
 }
 
 #[test]
@@ -71,7 +77,7 @@ fn the_default_wait_depends_on_version_and_binding() {
     let message = json!({"messageId": "m", "role": "ROLE_USER", "content": [{"text": "x"}]});
     let over_http = |configuration: Value| {
         let body = json!({"message": message, "configuration": configuration});
-        rest::read::send(body).expect("a request").wait
+        rest::read::send(body).expect("a request").send_mode
     };
     assert_eq!(over_http(Value::Null), SendMode::Blocking);
     assert_eq!(over_http(json!({})), SendMode::NonBlocking);
@@ -81,7 +87,7 @@ fn the_default_wait_depends_on_version_and_binding() {
         json!({"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": ""}]});
     let over_jsonrpc = |configuration: Value| {
         let params = json!({"message": message, "configuration": configuration});
-        v0_3::read::send(params).expect("a request").wait
+        v0_3::read::send(params).expect("a request").send_mode
     };
     assert_eq!(over_jsonrpc(Value::Null), SendMode::Blocking);
     assert_eq!(over_jsonrpc(json!({})), SendMode::Blocking);
@@ -89,7 +95,7 @@ fn the_default_wait_depends_on_version_and_binding() {
     let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]});
     let in_1_0 = |configuration: Value| {
         let params = json!({"message": message, "configuration": configuration});
-        new::send(params).expect("a request").wait
+        read_1_0::send(params).expect("a request").send_mode
     };
     assert_eq!(in_1_0(Value::Null), SendMode::Blocking);
     assert_eq!(in_1_0(json!({"returnImmediately": true})), SendMode::NonBlocking);
@@ -97,22 +103,25 @@ fn the_default_wait_depends_on_version_and_binding() {
 
 #[test]
 fn push_configurations_of_both_http_clients_are_read() {
-    let alone = json!({
+    let unwrapped = json!({
         "name": "tasks/T1/pushNotificationConfigs/cfg",
         "pushNotificationConfig": {"url": "https://example.org", "authentication":
             {"schemes": ["Bearer", "Basic"], "credentials": "c"}},
     });
-    let wrapped = json!({"parent": "tasks/T1", "configId": "cfg", "config": alone});
+    let wrapped = json!({"parent": "tasks/T1", "configId": "cfg", "config": unwrapped});
     let snake = json!({"parent": "tasks/T1", "config_id": "cfg", "config":
         {"name": "tasks/T1/pushNotificationConfigs/None",
             "push_notification_config": {"url": "https://example.org",
                 "authentication": {"schemes": ["Bearer"], "credentials": "c"}}}});
-    for body in [alone, wrapped, snake] {
+    for body in [unwrapped, wrapped, snake] {
         let body = with_path_params(body, &[("taskId", "T1")]).expect("a body");
         let config = rest::read::push_set(body.clone()).expect("a configuration");
         assert_eq!((config.id.as_deref(), config.task_id.as_deref()), (Some("cfg"), Some("T1")));
-        let proof = config.authentication.expect("credentials");
-        assert_eq!((proof.scheme.as_str(), proof.credentials.as_deref()), ("Bearer", Some("c")));
+        let authentication = config.authentication.expect("credentials");
+        assert_eq!(
+            (authentication.scheme.as_str(), authentication.credentials.as_deref()),
+            ("Bearer", Some("c"))
+        );
         let is_rejected = with_path_params(body, &[("taskId", "T1")]).map(|mut body| {
             body["taskId"] = json!("T2");
             rest::read::push_set(body).is_err()
@@ -125,8 +134,8 @@ fn push_configurations_of_both_http_clients_are_read() {
 fn a_1_0_body_without_its_version_header_names_the_header() {
     let body =
         json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}});
-    let refused = rest::read::send(body).expect_err("not 0.3");
-    assert!(refused.message.contains("A2A-Version: 1.0"), "{refused}");
+    let failure = rest::read::send(body).expect_err("not 0.3");
+    assert!(failure.message.contains("A2A-Version: 1.0"), "{failure}");
 }
 
 #[test]
@@ -139,15 +148,18 @@ fn requests_of_1_0_clients_are_read() {
         "configuration": {"historyLength": 2, "taskPushNotificationConfig":
             {"url": "u", "authentication": {"scheme": "Bearer", "credentials": "c"}}},
     });
-    assert_eq!(new::tenant(&params), Ok(Some("echo")));
-    let read = new::send(params).expect("a request");
-    assert_eq!((read.history, read.message.context_id.as_deref()), (HistoryLength::Last(2), None));
+    assert_eq!(read_1_0::tenant(&params), Ok(Some("echo")));
+    let request = read_1_0::send(params).expect("a request");
     assert_eq!(
-        read.push.clone().and_then(|push| push.authentication).expect("one").scheme,
+        (request.history, request.message.context_id.as_deref()),
+        (HistoryLength::Last(2), None)
+    );
+    assert_eq!(
+        request.push.clone().and_then(|push| push.authentication).expect("one").scheme,
         "Bearer"
     );
     assert_eq!(
-        contents(read),
+        contents(request),
         [
             PartContent::Text("x".to_owned()),
             PartContent::Raw("eA==".to_owned()),
@@ -158,16 +170,16 @@ fn requests_of_1_0_clients_are_read() {
     // All values of a query are text.
     let query = json!({"status": "TASK_STATE_WORKING", "pageSize": "10", "includeArtifacts": "true",
         "statusTimestampAfter": "2030-01-31T13:00:00+01:00", "history_length": "0"});
-    let list = new::list(query).expect("a list");
+    let list = read_1_0::list(query).expect("a list");
     assert_eq!((list.state, list.page_size), (Some(TaskState::Working), Some(10)));
     assert_eq!((list.history_length, list.include_artifacts), (Some(0), true));
     assert_eq!(
         list.changed_since.map(|time| time.to_rfc3339()).as_deref(),
         Some("2030-01-31T12:00:00+00:00")
     );
-    assert_eq!(new::list(Value::Null), Ok(super::super::v1::ListRequest::default()));
+    assert_eq!(read_1_0::list(Value::Null), Ok(super::super::v1::ListRequest::default()));
     let query = PushQuery { task_id: "t".to_owned(), id: Some("c".to_owned()) };
-    assert_eq!(new::push_delete(json!({"taskId": "t", "id": "c"})), Ok(query));
+    assert_eq!(read_1_0::push_delete(json!({"taskId": "t", "id": "c"})), Ok(query));
 }
 
 #[test]
@@ -205,9 +217,9 @@ fn a_wrong_field_is_named_in_full() {
             "`message.parts[0].file.bytes`",
         ),
     ] {
-        let refused = v0_3::read::send(params.clone()).expect_err("wrong");
-        assert_eq!(refused.code, Code::InvalidParams);
-        assert!(refused.message.contains(path), "{params}: {refused}");
+        let failure = v0_3::read::send(params.clone()).expect_err("wrong");
+        assert_eq!(failure.code, Code::InvalidParams);
+        assert!(failure.message.contains(path), "{params}: {failure}");
     }
     for (query, path) in [
         (json!({"id": "t", "historyLength": -1}), "`historyLength`"),
@@ -217,30 +229,33 @@ fn a_wrong_field_is_named_in_full() {
         (json!({}), "`id`"),
         (json!({"id": 5}), "`id`"),
     ] {
-        for read in [v0_3::read::get, rest::read::get, new::get] {
-            let refused = read(query.clone()).expect_err("wrong");
-            assert!(refused.message.contains(path), "{query}: {refused}");
+        for read in [v0_3::read::get, rest::read::get, read_1_0::get] {
+            let failure = read(query.clone()).expect_err("wrong");
+            assert!(failure.message.contains(path), "{query}: {failure}");
         }
     }
     // The reader accepts an empty id; the lookup of the task then fails with its own error.
     assert_eq!(v0_3::read::cancel(json!({"id": ""})), Ok(String::new()));
     for size in [0, 101] {
-        assert!(new::list(json!({"pageSize": size})).is_err());
+        assert!(read_1_0::list(json!({"pageSize": size})).is_err());
     }
-    assert!(new::list(json!({"status": "working"})).is_err());
+    assert!(read_1_0::list(json!({"status": "working"})).is_err());
 }
 
 #[test]
 fn each_dialect_has_its_own_words() {
-    let words = |state: fn(TaskState) -> &'static str| {
-        TaskState::ALL.iter().map(|value| state(*value)).collect::<Vec<_>>().join(" ")
+    let words = |state_name: fn(TaskState) -> &'static str| {
+        TaskState::ALL.iter().map(|state| state_name(*state)).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(
-        words(v0_3::state),
+        words(v0_3::state_name),
         "submitted working input-required completed canceled failed rejected auth-required"
     );
-    assert_eq!(rest::state(TaskState::Canceled), "TASK_STATE_CANCELLED");
-    assert_eq!(words(rest::state).replace("CANCELLED", "CANCELED"), words(super::json::state));
+    assert_eq!(rest::state_name(TaskState::Canceled), "TASK_STATE_CANCELLED");
+    assert_eq!(
+        words(rest::state_name).replace("CANCELLED", "CANCELED"),
+        words(super::json::state_name)
+    );
     let part = A2aPart {
         metadata: json!({"k": 1}).as_object().cloned().expect("one"),
         ..A2aPart::text("x")
@@ -280,7 +295,7 @@ fn a_total_fits_into_32_bits() {
         let (tasks, next_page_token) = (Vec::new(), String::new());
         ListPage { tasks, next_page_token, page_size: 1, total_size }
     };
-    for write in [json_of_1_0::page, rest::write::page] {
+    for write in [write_1_0::page, rest::write::page] {
         assert_eq!(write(page(7))["totalSize"], 7);
         assert_eq!(write(page(u64::MAX))["totalSize"], i32::MAX);
     }
@@ -288,7 +303,7 @@ fn a_total_fits_into_32_bits() {
 
 #[test]
 fn only_representable_times_are_accepted() {
-    let since = |time: &str| new::list(json!({"statusTimestampAfter": time})).is_ok();
+    let since = |time: &str| read_1_0::list(json!({"statusTimestampAfter": time})).is_ok();
     assert!(since("9999-12-31T23:59:59Z") && since("0001-01-01T00:00:00Z"));
     assert!(!since("9999-12-31T23:59:59-01:00"), "the year 10000 in UTC");
     assert!(!since("0001-01-01T00:00:00+01:00"), "the year zero in UTC");

@@ -11,20 +11,20 @@ use super::v1::{
 /// Losses of a dialect in a part, a message and an update.
 #[derive(Clone, Copy)]
 pub(super) struct DialectLosses {
-    part: fn(A2aPart) -> A2aPart,
+    apply_to_part: fn(A2aPart) -> A2aPart,
     drops_references: bool,
     drops_final: bool,
 }
 
 /// Losses of 1.0: none, except that 1.0 marks the end of a stream only by ending it.
 pub(super) const LOSSES_1_0: DialectLosses =
-    DialectLosses { part: |part| part, drops_references: false, drops_final: true };
+    DialectLosses { apply_to_part: |part| part, drops_references: false, drops_final: true };
 pub(super) const LOSSES_0_3: DialectLosses =
-    DialectLosses { part: in_0_3, drops_references: false, drops_final: false };
+    DialectLosses { apply_to_part: part_of_0_3, drops_references: false, drops_final: false };
 pub(super) const LOSSES_REST: DialectLosses =
-    DialectLosses { part: in_0_3, drops_references: true, drops_final: false };
+    DialectLosses { apply_to_part: part_of_0_3, drops_references: true, drops_final: false };
 
-fn in_0_3(part: A2aPart) -> A2aPart {
+fn part_of_0_3(part: A2aPart) -> A2aPart {
     match part.content {
         PartContent::Text(_) => A2aPart { filename: None, media_type: None, ..part },
         PartContent::Data(data) if data.is_object() => {
@@ -39,44 +39,52 @@ fn in_0_3(part: A2aPart) -> A2aPart {
 }
 
 impl DialectLosses {
-    fn message(self, message: Message) -> Message {
-        let parts = message.parts.into_iter().map(self.part).collect();
+    fn apply_to_message(self, message: Message) -> Message {
+        let parts = message.parts.into_iter().map(self.apply_to_part).collect();
         let reference_task_ids =
             if self.drops_references { Vec::new() } else { message.reference_task_ids };
         Message { parts, reference_task_ids, ..message }
     }
 
-    fn artifact(self, artifact: Artifact) -> Artifact {
-        let parts = artifact.parts.into_iter().map(self.part).collect();
+    fn apply_to_artifact(self, artifact: Artifact) -> Artifact {
+        let parts = artifact.parts.into_iter().map(self.apply_to_part).collect();
         Artifact { parts, ..artifact }
     }
 
-    fn status(self, status: TaskStatus) -> TaskStatus {
-        let message = status.message.map(|message| self.message(message));
+    fn apply_to_status(self, status: TaskStatus) -> TaskStatus {
+        let message = status.message.map(|message| self.apply_to_message(message));
         TaskStatus { message, ..status }
     }
 
-    fn task(self, task: Task) -> Task {
+    fn apply_to_task(self, task: Task) -> Task {
         Task {
-            status: self.status(task.status),
-            artifacts: task.artifacts.into_iter().map(|artifact| self.artifact(artifact)).collect(),
-            history: task.history.into_iter().map(|message| self.message(message)).collect(),
+            status: self.apply_to_status(task.status),
+            artifacts: task
+                .artifacts
+                .into_iter()
+                .map(|artifact| self.apply_to_artifact(artifact))
+                .collect(),
+            history: task
+                .history
+                .into_iter()
+                .map(|message| self.apply_to_message(message))
+                .collect(),
             ..task
         }
     }
 
-    pub(super) fn event(self, event: StreamEvent) -> StreamEvent {
+    pub(super) fn apply_to_event(self, event: StreamEvent) -> StreamEvent {
         match event {
-            StreamEvent::Task(task) => StreamEvent::Task(self.task(task)),
-            StreamEvent::Message(message) => StreamEvent::Message(self.message(message)),
+            StreamEvent::Task(task) => StreamEvent::Task(self.apply_to_task(task)),
+            StreamEvent::Message(message) => StreamEvent::Message(self.apply_to_message(message)),
             StreamEvent::Artifact(update) => {
-                let artifact = self.artifact(update.artifact);
+                let artifact = self.apply_to_artifact(update.artifact);
                 StreamEvent::Artifact(ArtifactUpdate { artifact, ..update })
             }
             StreamEvent::Status(update) => {
                 let is_terminal = update.status.state.is_terminal();
                 let is_final = if self.drops_final { is_terminal } else { update.is_final };
-                let status = self.status(update.status);
+                let status = self.apply_to_status(update.status);
                 StreamEvent::Status(StatusUpdate { status, is_final, ..update })
             }
         }

@@ -12,11 +12,11 @@ use crate::v1::{
     PushConfig, Role, StatusUpdate, StreamEvent, Task, TaskState, TaskStatus,
 };
 
-fn word() -> impl Strategy<Value = String> {
+fn any_word() -> impl Strategy<Value = String> {
     ".{1,8}"
 }
 
-fn words() -> impl Strategy<Value = Vec<String>> {
+fn any_words() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(".{0,6}", 0..3)
 }
 
@@ -53,49 +53,53 @@ pub(super) fn any_json() -> impl Strategy<Value = Value> {
         prop::sample::select(&["a2a", "message", "text", "ROLE_USER", "tasks/t"][..])
             .prop_map(Value::from),
     ];
-    leaf.prop_recursive(4, 24, 4, move |inner| {
+    leaf.prop_recursive(4, 24, 4, move |child| {
         prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::hash_map(key.clone(), inner, 0..5)
+            prop::collection::vec(child.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map(key.clone(), child, 0..5)
                 .prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     })
 }
 
 /// Returns the value with one of its inner values replaced.
-pub(super) fn replace_value(mut value: Value, at: Index, other: &Value) -> Value {
-    let mut remaining = at.index(count(&value).max(1));
-    replace(&mut value, &mut remaining, other);
+pub(super) fn replace_value(mut value: Value, position: Index, replacement: &Value) -> Value {
+    let mut remaining = position.index(count_values(&value).max(1));
+    replace_nth(&mut value, &mut remaining, replacement);
     value
 }
 
-fn count(value: &Value) -> usize {
+fn count_values(value: &Value) -> usize {
     1 + match value {
-        Value::Object(map) => map.values().map(count).sum(),
-        Value::Array(list) => list.iter().map(count).sum(),
+        Value::Object(map) => map.values().map(count_values).sum(),
+        Value::Array(list) => list.iter().map(count_values).sum(),
         _ => 0,
     }
 }
 
-fn replace(value: &mut Value, remaining: &mut usize, other: &Value) {
+fn replace_nth(value: &mut Value, remaining: &mut usize, replacement: &Value) {
     if *remaining == 0 {
-        *value = other.clone();
+        *value = replacement.clone();
     }
     *remaining = remaining.wrapping_sub(1);
     match value {
         _ if *remaining > usize::MAX / 2 => {}
-        Value::Object(map) => map.values_mut().for_each(|inner| replace(inner, remaining, other)),
-        Value::Array(list) => list.iter_mut().for_each(|inner| replace(inner, remaining, other)),
+        Value::Object(map) => {
+            map.values_mut().for_each(|child| replace_nth(child, remaining, replacement));
+        }
+        Value::Array(list) => {
+            list.iter_mut().for_each(|child| replace_nth(child, remaining, replacement));
+        }
         _ => {}
     }
 }
 
-fn metadata() -> impl Strategy<Value = Metadata> {
+fn any_metadata() -> impl Strategy<Value = Metadata> {
     prop::collection::hash_map(".{0,5}", any_json(), 0..3)
         .prop_map(|map| map.into_iter().collect::<Map<_, _>>())
 }
 
-fn part() -> impl Strategy<Value = A2aPart> {
+fn any_part() -> impl Strategy<Value = A2aPart> {
     let content = prop_oneof![
         ".{0,12}".prop_map(PartContent::Text),
         prop::collection::vec(any::<u8>(), 0..9)
@@ -103,7 +107,7 @@ fn part() -> impl Strategy<Value = A2aPart> {
         ".{0,12}".prop_map(PartContent::Url),
         any_json().prop_map(PartContent::Data),
     ];
-    (content, of(word()), of(word()), metadata()).prop_map(
+    (content, of(any_word()), of(any_word()), any_metadata()).prop_map(
         |(content, filename, media_type, metadata)| A2aPart {
             content,
             filename,
@@ -113,11 +117,11 @@ fn part() -> impl Strategy<Value = A2aPart> {
     )
 }
 
-fn message() -> impl Strategy<Value = Message> {
+fn any_message() -> impl Strategy<Value = Message> {
     let role = prop_oneof![Just(Role::User), Just(Role::Agent)];
-    let ids = (word(), of(word()), of(word()));
-    let parts = prop::collection::vec(part(), 1..4);
-    (ids, role, parts, metadata(), words(), words()).prop_map(
+    let ids = (any_word(), of(any_word()), of(any_word()));
+    let parts = prop::collection::vec(any_part(), 1..4);
+    (ids, role, parts, any_metadata(), any_words(), any_words()).prop_map(
         |((message_id, context_id, task_id), role, parts, metadata, extensions, references)| {
             Message {
                 message_id,
@@ -133,9 +137,9 @@ fn message() -> impl Strategy<Value = Message> {
     )
 }
 
-fn artifact() -> impl Strategy<Value = Artifact> {
-    let parts = prop::collection::vec(part(), 0..3);
-    (word(), of(word()), of(word()), parts, metadata(), words()).prop_map(
+fn any_artifact() -> impl Strategy<Value = Artifact> {
+    let parts = prop::collection::vec(any_part(), 0..3);
+    (any_word(), of(any_word()), of(any_word()), parts, any_metadata(), any_words()).prop_map(
         |(artifact_id, name, description, parts, metadata, extensions)| Artifact {
             artifact_id,
             name,
@@ -147,20 +151,20 @@ fn artifact() -> impl Strategy<Value = Artifact> {
     )
 }
 
-fn time() -> impl Strategy<Value = DateTime<Utc>> {
+fn any_time() -> impl Strategy<Value = DateTime<Utc>> {
     (0..4_000_000_000_000_i64)
         .prop_map(|milliseconds| DateTime::from_timestamp_millis(milliseconds).expect("a time"))
 }
 
-fn status() -> impl Strategy<Value = TaskStatus> {
-    (prop::sample::select(TaskState::ALL), of(message()), time())
+fn any_status() -> impl Strategy<Value = TaskStatus> {
+    (prop::sample::select(TaskState::ALL), of(any_message()), any_time())
         .prop_map(|(state, message, timestamp)| TaskStatus { state, message, timestamp })
 }
 
-fn task() -> impl Strategy<Value = Task> {
-    let artifacts = prop::collection::vec(artifact(), 0..3);
-    let history = prop::collection::vec(message(), 0..3);
-    (word(), word(), status(), artifacts, history, metadata()).prop_map(
+fn any_task() -> impl Strategy<Value = Task> {
+    let artifacts = prop::collection::vec(any_artifact(), 0..3);
+    let history = prop::collection::vec(any_message(), 0..3);
+    (any_word(), any_word(), any_status(), artifacts, history, any_metadata()).prop_map(
         |(id, context_id, status, artifacts, history, metadata)| Task {
             id,
             context_id,
@@ -172,39 +176,38 @@ fn task() -> impl Strategy<Value = Task> {
     )
 }
 
-pub(super) fn event() -> impl Strategy<Value = StreamEvent> {
-    let status_update = (word(), word(), status(), any::<bool>(), metadata()).prop_map(
-        |(task_id, context_id, status, is_final, metadata)| StatusUpdate {
+pub(super) fn any_event() -> impl Strategy<Value = StreamEvent> {
+    let status_update = (any_word(), any_word(), any_status(), any::<bool>(), any_metadata())
+        .prop_map(|(task_id, context_id, status, is_final, metadata)| StatusUpdate {
             task_id,
             context_id,
             status,
             is_final,
             metadata,
-        },
-    );
-    let artifact_update = (word(), word(), artifact(), any::<[bool; 2]>(), metadata()).prop_map(
-        |(task_id, context_id, artifact, [append, last_chunk], metadata)| ArtifactUpdate {
-            task_id,
-            context_id,
-            artifact,
-            append,
-            last_chunk,
-            metadata,
-        },
-    );
+        });
+    let artifact_update = (
+        any_word(),
+        any_word(),
+        any_artifact(),
+        any::<[bool; 2]>(),
+        any_metadata(),
+    )
+        .prop_map(|(task_id, context_id, artifact, [append, last_chunk], metadata)| {
+            ArtifactUpdate { task_id, context_id, artifact, append, last_chunk, metadata }
+        });
     prop_oneof![
-        task().prop_map(StreamEvent::Task),
-        message().prop_map(StreamEvent::Message),
+        any_task().prop_map(StreamEvent::Task),
+        any_message().prop_map(StreamEvent::Message),
         status_update.prop_map(StreamEvent::Status),
         artifact_update.prop_map(StreamEvent::Artifact),
     ]
 }
 
-pub(super) fn push() -> impl Strategy<Value = PushConfig> {
+pub(super) fn any_push_config() -> impl Strategy<Value = PushConfig> {
     let id = || "[a-z0-9-]{1,8}";
-    let authentication = (word(), of(word()))
+    let authentication = (any_word(), of(any_word()))
         .prop_map(|(scheme, credentials)| PushAuthentication { scheme, credentials });
-    (of(id()), id(), word(), of(word()), of(authentication)).prop_map(
+    (of(id()), id(), any_word(), of(any_word()), of(authentication)).prop_map(
         |(id, task_id, url, token, authentication)| PushConfig {
             id: id.filter(|id| id != "null" && id != "undefined"),
             task_id: Some(task_id),

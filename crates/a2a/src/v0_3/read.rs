@@ -20,13 +20,13 @@ pub fn send(params: Value) -> Result<SendRequest, Failure> {
     let message = fields.required_object("message")?;
     let mut configuration = fields.object("configuration")?.unwrap_or_default();
     let push = configuration.object("pushNotificationConfig")?;
-    let waits = configuration.boolean("blocking")?.unwrap_or(true);
+    let is_blocking = configuration.boolean("blocking")?.unwrap_or(true);
     Ok(SendRequest {
-        message: DIALECT.message_in(message)?,
-        wait: if waits { SendMode::Blocking } else { SendMode::NonBlocking },
-        history: dialect::history(&mut configuration)?,
-        accepted_output_modes: configuration.strings("acceptedOutputModes")?,
-        push: push.map(dialect::push).transpose()?,
+        message: DIALECT.read_message(message)?,
+        send_mode: if is_blocking { SendMode::Blocking } else { SendMode::NonBlocking },
+        history: dialect::read_history_length(&mut configuration)?,
+        accepted_output_modes: configuration.texts("acceptedOutputModes")?,
+        push: push.map(dialect::read_push_config).transpose()?,
         metadata: fields.data("metadata")?,
     })
 }
@@ -36,7 +36,7 @@ pub fn send(params: Value) -> Result<SendRequest, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn get(params: Value) -> Result<TaskQuery, Failure> {
-    dialect::task_query(params)
+    dialect::read_task_query(params)
 }
 
 /// Reads the parameters of `tasks/cancel` and returns the id of the task.
@@ -44,7 +44,7 @@ pub fn get(params: Value) -> Result<TaskQuery, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn cancel(params: Value) -> Result<String, Failure> {
-    dialect::task(params)
+    dialect::read_task_id(params)
 }
 
 /// Reads the parameters of `tasks/resubscribe` and returns the id of the task.
@@ -52,7 +52,7 @@ pub fn cancel(params: Value) -> Result<String, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn subscribe(params: Value) -> Result<String, Failure> {
-    dialect::task(params)
+    dialect::read_task_id(params)
 }
 
 /// Reads the parameters of `tasks/pushNotificationConfig/set`. The result always names the task.
@@ -61,8 +61,8 @@ pub fn subscribe(params: Value) -> Result<String, Failure> {
 /// `invalid-params`, naming the field.
 pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
     let mut fields = ObjectFields::of(params)?;
-    let task_id = fields.id("taskId")?;
-    let config = dialect::push(fields.required_object("pushNotificationConfig")?)?;
+    let task_id = fields.required_id("taskId")?;
+    let config = dialect::read_push_config(fields.required_object("pushNotificationConfig")?)?;
     Ok(PushConfig { task_id: Some(task_id), ..config })
 }
 
@@ -72,7 +72,10 @@ pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
 /// `invalid-params`, naming the field.
 pub fn push_get(params: Value) -> Result<PushQuery, Failure> {
     let mut fields = ObjectFields::of(params)?;
-    Ok(PushQuery { task_id: fields.id("id")?, id: fields.string("pushNotificationConfigId")? })
+    Ok(PushQuery {
+        task_id: fields.required_id("id")?,
+        id: fields.non_empty_text("pushNotificationConfigId")?,
+    })
 }
 
 /// Reads the parameters of `tasks/pushNotificationConfig/list` and returns the id of the task.
@@ -80,7 +83,7 @@ pub fn push_get(params: Value) -> Result<PushQuery, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn push_list(params: Value) -> Result<String, Failure> {
-    dialect::task(params)
+    dialect::read_task_id(params)
 }
 
 /// Reads the parameters of `tasks/pushNotificationConfig/delete`. The result always names the configuration.
@@ -100,7 +103,7 @@ pub fn push_delete(params: Value) -> Result<PushQuery, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn reply(result: Value) -> Result<SendResponse, Failure> {
-    DIALECT.reply_in(result)
+    DIALECT.read_reply(result)
 }
 
 /// Reads a task.
@@ -108,7 +111,7 @@ pub fn reply(result: Value) -> Result<SendResponse, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn task(result: Value) -> Result<Task, Failure> {
-    DIALECT.task_in(ObjectFields::of(result)?)
+    DIALECT.read_task(ObjectFields::of(result)?)
 }
 
 /// Reads an event of a stream.
@@ -116,5 +119,5 @@ pub fn task(result: Value) -> Result<Task, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn event(result: Value) -> Result<StreamEvent, Failure> {
-    DIALECT.event_in(result)
+    DIALECT.read_event(result)
 }

@@ -15,23 +15,23 @@ use serde_json::Value;
 use crate::dialect::{JsonDialect, TagStyle};
 use crate::json_object::{ObjectBuilder, ObjectFields, invalid};
 use crate::v1::{A2aPart, PartContent, TaskState};
-use crate::v1_json::role;
+use crate::v1_json::role_name;
 
 /// Dialect of 0.3 over HTTP.
 const DIALECT: JsonDialect = JsonDialect {
-    tag: TagStyle::Member,
+    tag_style: TagStyle::Member,
     parts: "content",
-    references: false,
+    has_references: false,
     has_final_field: true,
-    state,
-    role,
-    part_out,
-    part_in,
+    state_name,
+    role_name,
+    write_part,
+    read_part,
 };
 
 /// Returns the word of 0.3 over HTTP for a task state.
 #[must_use]
-pub const fn state(state: TaskState) -> &'static str {
+pub const fn state_name(state: TaskState) -> &'static str {
     match state {
         TaskState::Submitted => "TASK_STATE_SUBMITTED",
         TaskState::Working => "TASK_STATE_WORKING",
@@ -44,18 +44,19 @@ pub const fn state(state: TaskState) -> &'static str {
     }
 }
 
-fn part_out(part: A2aPart) -> Value {
+fn write_part(part: A2aPart) -> Value {
     let A2aPart { content, filename, media_type, metadata } = part;
     let file = |name: &str, content: String| {
-        let file =
-            ObjectBuilder::of(name, content).some("mimeType", media_type).some("name", filename);
+        let file = ObjectBuilder::of(name, content)
+            .with_optional("mimeType", media_type)
+            .with_optional("name", filename);
         ObjectBuilder::of("file", file)
     };
     let part = match content {
         PartContent::Text(text) => ObjectBuilder::of("text", text),
         // The `.proto` file has a message for data with one field of the same name.
         PartContent::Data(data) => {
-            ObjectBuilder::of("data", ObjectBuilder::of("data", super::object(data)))
+            ObjectBuilder::of("data", ObjectBuilder::of("data", super::wrap_in_object(data)))
         }
         PartContent::Raw(bytes) => file("fileWithBytes", bytes),
         PartContent::Url(url) => file("fileWithUri", url),
@@ -63,7 +64,7 @@ fn part_out(part: A2aPart) -> Value {
     part.data("metadata", metadata).into()
 }
 
-fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
+fn read_part(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
     let metadata = fields.data("metadata")?;
     // All three are read, so that a part with two contents is refused instead of losing one.
     let contents = (fields.text("text")?, fields.object("data")?, fields.object("file")?);
@@ -71,7 +72,7 @@ fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
         (Some(text), None, None) => (PartContent::Text(text), None, None),
         (None, Some(mut data), None) => (PartContent::Data(data.data("data")?.into()), None, None),
         (None, None, Some(mut file)) => {
-            let content = match (file.bytes("fileWithBytes")?, file.text("fileWithUri")?) {
+            let content = match (file.base64_text("fileWithBytes")?, file.text("fileWithUri")?) {
                 (Some(bytes), None) => PartContent::Raw(bytes),
                 (None, Some(uri)) => PartContent::Url(uri),
                 _ => {
@@ -80,7 +81,7 @@ fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
                     return Err(invalid(format!("`{path}` must have {alternatives}")));
                 }
             };
-            (content, file.string("name")?, file.string("mimeType")?)
+            (content, file.non_empty_text("name")?, file.non_empty_text("mimeType")?)
         }
         _ => {
             let path = fields.path_for_error();

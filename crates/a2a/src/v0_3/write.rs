@@ -11,38 +11,40 @@ use crate::v1::{
 /// Writes a message.
 #[must_use]
 pub fn message(message: Message) -> Value {
-    DIALECT.message_out(message)
+    DIALECT.write_message(message)
 }
 
 /// Writes the answer to a message.
 #[must_use]
 pub fn reply(reply: SendResponse) -> Value {
-    DIALECT.reply_out(reply)
+    DIALECT.write_reply(reply)
 }
 
 /// Writes a task.
 #[must_use]
 pub fn task(task: Task) -> Value {
-    DIALECT.task_out(task)
+    DIALECT.write_task(task)
 }
 
 /// Writes the status of a task.
 #[must_use]
 pub fn status(status: TaskStatus) -> Value {
-    DIALECT.status_out(status)
+    DIALECT.write_status(status)
 }
 
 /// Writes an event of a stream.
 #[must_use]
 pub fn event(event: StreamEvent) -> Value {
-    DIALECT.event_out(event)
+    DIALECT.write_event(event)
 }
 
 /// Writes a push configuration with the id of its task.
 #[must_use]
 pub fn push(config: PushConfig) -> Value {
-    let task = config.task_id.clone().unwrap_or_default();
-    ObjectBuilder::of("taskId", task).with("pushNotificationConfig", push_alone(config)).into()
+    let task_id = config.task_id.clone().unwrap_or_default();
+    ObjectBuilder::of("taskId", task_id)
+        .with("pushNotificationConfig", push_without_task_id(config))
+        .into()
 }
 
 /// Writes all push configurations of a task.
@@ -58,14 +60,14 @@ pub const fn empty_response() -> Value {
 }
 
 /// Writes a push configuration without the id of its task.
-pub(super) fn push_alone(config: PushConfig) -> ObjectBuilder {
+pub(super) fn push_without_task_id(config: PushConfig) -> ObjectBuilder {
     // The task is named by the object around this one.
     let PushConfig { id, task_id: _, url, token, authentication } = config;
     let authentication = authentication.map(|PushAuthentication { scheme, credentials }| {
-        ObjectBuilder::of("schemes", vec![scheme]).some("credentials", credentials)
+        ObjectBuilder::of("schemes", vec![scheme]).with_optional("credentials", credentials)
     });
     ObjectBuilder::of("url", url)
-        .some("id", id)
-        .some("token", token)
-        .some("authentication", authentication)
+        .with_optional("id", id)
+        .with_optional("token", token)
+        .with_optional("authentication", authentication)
 }

@@ -38,7 +38,7 @@ pub enum CardSecurity {
     /// API key in the header with this name.
     ApiKey(String),
     /// No authentication.
-    Nothing,
+    NoAuthentication,
 }
 
 /// Optional features of the protocol that an agent offers.
@@ -49,7 +49,7 @@ pub struct CardCapabilities {
     /// True if the agent sends push notifications.
     pub push: bool,
     /// True if authenticated callers get an extended card.
-    pub extended: bool,
+    pub has_extended_card: bool,
     /// Extensions that the agent offers: address, description, and true if callers must use the extension.
     pub extensions: Vec<(String, String, bool)>,
 }

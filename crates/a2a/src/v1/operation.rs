@@ -28,7 +28,7 @@ pub struct SendRequest {
     /// Message to send.
     pub message: Message,
     /// Whether the answer waits for the task.
-    pub wait: SendMode,
+    pub send_mode: SendMode,
     /// Length of the history in the answer.
     pub history: HistoryLength,
     /// Media types that the caller can read; an empty list allows all.

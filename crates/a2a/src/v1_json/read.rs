@@ -26,13 +26,13 @@ pub fn send(params: Value) -> Result<SendRequest, Failure> {
         None => configuration.object("pushNotificationConfig")?,
         push => push,
     };
-    let at_once = configuration.boolean("returnImmediately")?.unwrap_or_default();
+    let returns_immediately = configuration.boolean("returnImmediately")?.unwrap_or_default();
     Ok(SendRequest {
-        message: DIALECT.message_in(message)?,
-        wait: if at_once { SendMode::NonBlocking } else { SendMode::Blocking },
-        history: dialect::history(&mut configuration)?,
-        accepted_output_modes: configuration.strings("acceptedOutputModes")?,
-        push: push.map(dialect::push).transpose()?,
+        message: DIALECT.read_message(message)?,
+        send_mode: if returns_immediately { SendMode::NonBlocking } else { SendMode::Blocking },
+        history: dialect::read_history_length(&mut configuration)?,
+        accepted_output_modes: configuration.texts("acceptedOutputModes")?,
+        push: push.map(dialect::read_push_config).transpose()?,
         metadata: fields.data("metadata")?,
     })
 }
@@ -54,7 +54,7 @@ pub fn tenant(params: &Value) -> Result<Option<&str>, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn get(params: Value) -> Result<TaskQuery, Failure> {
-    dialect::task_query(params)
+    dialect::read_task_query(params)
 }
 
 /// Reads the parameters of `ListTasks`.
@@ -62,7 +62,7 @@ pub fn get(params: Value) -> Result<TaskQuery, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn list(params: Value) -> Result<ListRequest, Failure> {
-    dialect::list(&DIALECT, params)
+    dialect::read_list_request(&DIALECT, params)
 }
 
 /// Reads the parameters of `CancelTask` and returns the id of the task.
@@ -70,7 +70,7 @@ pub fn list(params: Value) -> Result<ListRequest, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn cancel(params: Value) -> Result<String, Failure> {
-    dialect::task(params)
+    dialect::read_task_id(params)
 }
 
 /// Reads the parameters of `SubscribeToTask` and returns the id of the task.
@@ -78,7 +78,7 @@ pub fn cancel(params: Value) -> Result<String, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn subscribe(params: Value) -> Result<String, Failure> {
-    dialect::task(params)
+    dialect::read_task_id(params)
 }
 
 /// Reads the parameters of `CreateTaskPushNotificationConfig`. The result always names the task.
@@ -86,7 +86,7 @@ pub fn subscribe(params: Value) -> Result<String, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
-    let config = dialect::push(ObjectFields::of(params)?)?;
+    let config = dialect::read_push_config(ObjectFields::of(params)?)?;
     if config.task_id.is_none() {
         return Err(invalid("`taskId` must be present and not empty"));
     }
@@ -98,7 +98,7 @@ pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn push_get(params: Value) -> Result<PushQuery, Failure> {
-    let query = dialect::push_query(params)?;
+    let query = dialect::read_push_query(params)?;
     if query.id.is_none() {
         return Err(invalid("`id` must be present and not empty"));
     }
@@ -111,7 +111,7 @@ pub fn push_get(params: Value) -> Result<PushQuery, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn push_list(params: Value) -> Result<String, Failure> {
-    dialect::push_list(params)
+    dialect::read_push_list_task_id(params)
 }
 
 /// Reads the parameters of `DeleteTaskPushNotificationConfig`. The result always names the configuration.
@@ -127,7 +127,7 @@ pub fn push_delete(params: Value) -> Result<PushQuery, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn reply(result: Value) -> Result<SendResponse, Failure> {
-    DIALECT.reply_in(result)
+    DIALECT.read_reply(result)
 }
 
 /// Reads a task.
@@ -135,7 +135,7 @@ pub fn reply(result: Value) -> Result<SendResponse, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn task(result: Value) -> Result<Task, Failure> {
-    DIALECT.task_in(ObjectFields::of(result)?)
+    DIALECT.read_task(ObjectFields::of(result)?)
 }
 
 /// Reads an event of a stream.
@@ -143,5 +143,5 @@ pub fn task(result: Value) -> Result<Task, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn event(result: Value) -> Result<StreamEvent, Failure> {
-    DIALECT.event_in(result)
+    DIALECT.read_event(result)
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::DIALECT;
-use crate::json_object::{ObjectBuilder, total};
+use crate::json_object::{ObjectBuilder, saturating_i32};
 use crate::v1::{
     ListPage, Message, PushAuthentication, PushConfig, SendResponse, StreamEvent, Task, TaskStatus,
 };
@@ -11,31 +11,31 @@ use crate::v1::{
 /// Writes a message.
 #[must_use]
 pub fn message(message: Message) -> Value {
-    DIALECT.message_out(message)
+    DIALECT.write_message(message)
 }
 
 /// Writes the answer to a message.
 #[must_use]
 pub fn reply(reply: SendResponse) -> Value {
-    DIALECT.reply_out(reply)
+    DIALECT.write_reply(reply)
 }
 
 /// Writes a task.
 #[must_use]
 pub fn task(task: Task) -> Value {
-    DIALECT.task_out(task)
+    DIALECT.write_task(task)
 }
 
 /// Writes the status of a task.
 #[must_use]
 pub fn status(status: TaskStatus) -> Value {
-    DIALECT.status_out(status)
+    DIALECT.write_status(status)
 }
 
 /// Writes an event of a stream.
 #[must_use]
 pub fn event(event: StreamEvent) -> Value {
-    DIALECT.event_out(event)
+    DIALECT.write_event(event)
 }
 
 /// Writes a page of tasks. The page token is always present and is empty on the last page.
@@ -46,7 +46,7 @@ pub fn page(page: ListPage) -> Value {
     ObjectBuilder::of("tasks", tasks)
         .with("nextPageToken", next_page_token)
         .with("pageSize", page_size)
-        .with("totalSize", total(total_size))
+        .with("totalSize", saturating_i32(total_size))
         .into()
 }
 
@@ -55,13 +55,13 @@ pub fn page(page: ListPage) -> Value {
 pub fn push(config: PushConfig) -> Value {
     let PushConfig { id, task_id, url, token, authentication } = config;
     let authentication = authentication.map(|PushAuthentication { scheme, credentials }| {
-        ObjectBuilder::of("scheme", scheme).some("credentials", credentials)
+        ObjectBuilder::of("scheme", scheme).with_optional("credentials", credentials)
     });
     ObjectBuilder::of("url", url)
-        .some("id", id)
-        .some("taskId", task_id)
-        .some("token", token)
-        .some("authentication", authentication)
+        .with_optional("id", id)
+        .with_optional("taskId", task_id)
+        .with_optional("token", token)
+        .with_optional("authentication", authentication)
         .into()
 }
 

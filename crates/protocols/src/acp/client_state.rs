@@ -22,39 +22,39 @@ const SESSION_NOT_OPEN: i64 = -32002;
 pub(super) struct AcpClientState {
     pub(super) rpc: RpcWriter,
     /// Requests of the client without a response.
-    pub(super) pending: HashMap<i64, AcpPending>,
+    pub(super) pending_requests: HashMap<i64, AcpPendingRequest>,
     pub(super) requests: AgentRequests,
     pub(super) sessions: AcpSessions,
 }
 
 /// Request of the client that waits for its response. Sessions are native ids, which a replay knows.
 #[derive(Debug)]
-pub(super) enum AcpPending {
+pub(super) enum AcpPendingRequest {
     Initialize,
     Open(SessionOpening),
     /// Setting of an opening.
-    Opening {
-        native: String,
+    OpeningSetting {
+        native_id: String,
         setting: AcpSetting,
     },
     /// Setting of an open session.
-    Setting {
-        native: String,
+    SessionSetting {
+        native_id: String,
         setting: AcpSetting,
     },
     Prompt {
-        native: String,
+        native_id: String,
         /// Number of the sent line.
         line: u64,
     },
     Close {
-        native: String,
+        native_id: String,
         /// Number of the sent line.
         line: u64,
     },
 }
 
-impl AcpPending {
+impl AcpPendingRequest {
     /// Returns whether the request is the prompt in the sent line with this number.
     fn is_prompt(&self, number: u64) -> bool {
         matches!(self, Self::Prompt { line, .. } if *line == number)
@@ -65,32 +65,32 @@ impl AcpClientState {
     pub(super) fn new() -> Self {
         Self {
             rpc: RpcWriter::new(true),
-            pending: HashMap::new(),
+            pending_requests: HashMap::new(),
             requests: AgentRequests::default(),
             sessions: AcpSessions::default(),
         }
     }
 
-    pub(super) fn set(&mut self, session: SessionKey, setting: AcpSetting) -> Vec<Step> {
-        let Some(open) = self.sessions.ready_mut(session) else {
+    pub(super) fn change_setting(&mut self, session: SessionKey, setting: AcpSetting) -> Vec<Step> {
+        let Some(open_session) = self.sessions.ready_mut(session) else {
             return vec![Step::protocol_error("the session is not open")];
         };
-        let native = open.native.clone();
-        let (method, params) = setting.request(&native, open.options());
-        let (id, send) = self.rpc.request(method, &params);
-        self.pending.insert(id, AcpPending::Setting { native, setting });
-        vec![send]
+        let native_id = open_session.native_id.clone();
+        let (method, params) = setting.request(&native_id, open_session.options_and_has_modes());
+        let (id, step) = self.rpc.request(method, &params);
+        self.pending_requests.insert(id, AcpPendingRequest::SessionSetting { native_id, setting });
+        vec![step]
     }
 
     pub(super) fn handle_setting_response(
         &mut self,
-        native: &str,
+        native_id: &str,
         setting: AcpSetting,
         outcome: Result<Value, AgentError>,
     ) -> Vec<Step> {
-        let Some(key) = self.sessions.key(native) else { return Vec::new() };
+        let Some(key) = self.sessions.key(native_id) else { return Vec::new() };
         let Some(session) = self.sessions.find_mut(key) else { return Vec::new() };
-        let setting = setting.resolve(session.options().0);
+        let setting = setting.resolve(session.options_and_has_modes().0);
         let changes = match outcome {
             Ok(result) => session.apply_result(setting, &result),
             Err(error) => {
@@ -98,90 +98,95 @@ impl AcpClientState {
                 return vec![Step::Warning { session: key, text }];
             }
         };
-        changes.into_iter().map(|change| change.step(key)).collect()
+        changes.into_iter().map(|change| change.into_step(key)).collect()
     }
 
     pub(super) fn prompt(&mut self, session: SessionKey, parts: &[PromptPart]) -> Vec<Step> {
-        let native = self.sessions.ready_mut(session).map(|open| open.native.clone());
-        let Some(native) = native.filter(|native| !self.is_closing(native)) else {
+        let native_id =
+            self.sessions.ready_mut(session).map(|open_session| open_session.native_id.clone());
+        let Some(native_id) = native_id.filter(|native_id| !self.is_closing(native_id)) else {
             let message = "the session is not open".to_owned();
-            let end =
+            let turn_outcome =
                 TurnOutcome::Failed { code: SESSION_NOT_OPEN, message, is_authentication: false };
-            return vec![Step::TurnEnded { session, end, usage: None }];
+            return vec![Step::TurnEnded { session, outcome: turn_outcome, usage: None }];
         };
-        if self.sessions.turns(&native).is_running() {
+        if self.sessions.turns_mut(&native_id).is_running() {
             return vec![Step::protocol_error("a turn is in progress")];
         }
-        let params = json!({"sessionId": native, "prompt": prompt::blocks(parts)});
-        let (id, send) = self.rpc.request("session/prompt", &params);
-        let line = self.rpc.line();
-        self.sessions.turns(&native).record_prompt(line);
-        self.pending.insert(id, AcpPending::Prompt { native, line });
-        vec![send]
+        let params = json!({"sessionId": native_id, "prompt": prompt::content_blocks(parts)});
+        let (id, step) = self.rpc.request("session/prompt", &params);
+        let line = self.rpc.last_line_number();
+        self.sessions.turns_mut(&native_id).record_prompt(line);
+        self.pending_requests.insert(id, AcpPendingRequest::Prompt { native_id, line });
+        vec![step]
     }
 
     pub(super) fn handle_prompt_response(
         &mut self,
-        native: &str,
+        native_id: &str,
         outcome: Result<Value, AgentError>,
     ) -> Vec<Step> {
-        if !self.sessions.turns(native).record_end() {
+        if !self.sessions.turns_mut(native_id).record_end() {
             return Vec::new();
         }
-        let Some(session) = self.sessions.key(native) else { return Vec::new() };
-        let mut steps = self.requests.close_session(session, &mut self.rpc);
-        if let Some(open) = self.sessions.find_mut(session) {
-            open.calls.clear();
+        let Some(session) = self.sessions.key(native_id) else { return Vec::new() };
+        let mut steps = self.requests.cancel_all(session, &mut self.rpc);
+        if let Some(open_session) = self.sessions.find_mut(session) {
+            open_session.calls.clear();
         }
-        steps.extend(prompt::end(session, outcome));
+        steps.extend(prompt::turn_end_steps(session, outcome));
         steps
     }
 
     pub(super) fn cancel(&mut self, session: SessionKey) -> Vec<Step> {
-        let Some(native) = self.sessions.ready_mut(session).map(|open| open.native.clone()) else {
+        let Some(native_id) =
+            self.sessions.ready_mut(session).map(|open_session| open_session.native_id.clone())
+        else {
             return Vec::new();
         };
-        if !self.sessions.turns(&native).is_running() {
+        if !self.sessions.turns_mut(&native_id).is_running() {
             return Vec::new();
         }
-        self.sessions.turns(&native).record_cancel();
+        self.sessions.turns_mut(&native_id).record_cancel();
         let mut steps =
-            vec![self.rpc.notification("session/cancel", &json!({"sessionId": native}))];
+            vec![self.rpc.notification("session/cancel", &json!({"sessionId": native_id}))];
         // The caller cancels and knows it, so only the lines are returned.
-        let closed = self.requests.close_session(session, &mut self.rpc).into_iter();
-        steps.extend(closed.filter(|step| matches!(step, Step::Send(_))));
+        let cancel_steps = self.requests.cancel_all(session, &mut self.rpc).into_iter();
+        steps.extend(cancel_steps.filter(|step| matches!(step, Step::Send(_))));
         steps
     }
 
     /// Closes a session. While the agent closes it, the session takes no prompt.
     pub(super) fn close(&mut self, session: SessionKey, can_close: bool) -> Vec<Step> {
-        let Some(native) = self.sessions.find_mut(session).map(|open| open.native.clone()) else {
+        let Some(native_id) =
+            self.sessions.find_mut(session).map(|open_session| open_session.native_id.clone())
+        else {
             return vec![Step::Closed { session }];
         };
-        if self.is_closing(&native) {
+        if self.is_closing(&native_id) {
             return Vec::new();
         }
         let mut steps = self.cancel(session);
         if can_close {
-            let (id, send) = self.rpc.request("session/close", &json!({"sessionId": native}));
-            let line = self.rpc.line();
-            self.pending.insert(id, AcpPending::Close { native, line });
-            steps.push(send);
+            let (id, step) = self.rpc.request("session/close", &json!({"sessionId": native_id}));
+            let line = self.rpc.last_line_number();
+            self.pending_requests.insert(id, AcpPendingRequest::Close { native_id, line });
+            steps.push(step);
         } else {
-            steps.extend(self.finish_close(&native, None));
+            steps.extend(self.finish_close(&native_id, None));
         }
         steps
     }
 
-    fn is_closing(&self, native: &str) -> bool {
-        let closes = |it: &AcpPending| matches!(it, AcpPending::Close { native: other, .. } if other == native);
-        self.pending.values().any(closes)
+    fn is_closing(&self, native_id: &str) -> bool {
+        let closes = |it: &AcpPendingRequest| matches!(it, AcpPendingRequest::Close { native_id: other, .. } if other == native_id);
+        self.pending_requests.values().any(closes)
     }
 
     /// Removes a session that the sent line with this number closed. Its turn, if any, has no other end any more.
-    pub(super) fn finish_close(&mut self, native: &str, line: Option<u64>) -> Vec<Step> {
-        let Some(session) = self.sessions.key(native) else { return Vec::new() };
-        let mut steps = self.end_lost_turn(session, native, line);
+    pub(super) fn finish_close(&mut self, native_id: &str, line: Option<u64>) -> Vec<Step> {
+        let Some(session) = self.sessions.key(native_id) else { return Vec::new() };
+        let mut steps = self.end_lost_turn(session, native_id, line);
         self.sessions.remove(session);
         steps.push(Step::Closed { session });
         steps
@@ -192,13 +197,13 @@ impl AcpClientState {
     pub(super) fn end_lost_turn(
         &mut self,
         session: SessionKey,
-        native: &str,
+        native_id: &str,
         line: Option<u64>,
     ) -> Vec<Step> {
-        let mut steps = self.requests.close_session(session, &mut self.rpc);
-        if let Some(prompt) = self.sessions.turns(native).record_loss(line) {
-            self.pending.retain(|_, pending| !pending.is_prompt(prompt));
-            steps.push(Step::TurnEnded { session, end: TurnOutcome::Lost, usage: None });
+        let mut steps = self.requests.cancel_all(session, &mut self.rpc);
+        if let Some(prompt_line) = self.sessions.turns_mut(native_id).record_loss(line) {
+            self.pending_requests.retain(|_, pending| !pending.is_prompt(prompt_line));
+            steps.push(Step::TurnEnded { session, outcome: TurnOutcome::Lost, usage: None });
         }
         steps
     }

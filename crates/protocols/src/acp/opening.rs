@@ -17,7 +17,7 @@ pub(super) type SettingQueue = VecDeque<(Option<i64>, AcpSetting)>;
 pub(super) struct SessionOpening {
     pub(super) session: SessionKey,
     /// Native id of the conversation to continue.
-    pub(super) target: Option<String>,
+    pub(super) resume_id: Option<String>,
     cwd: String,
     pub(super) settings: SettingQueue,
     pub(super) origin: OpeningOrigin,
@@ -41,22 +41,22 @@ impl SessionOpening {
         cwd: String,
         settings: SettingQueue,
     ) -> Self {
-        let target = match start {
+        let resume_id = match start {
             SessionStart::New => None,
             SessionStart::Resume { id } => Some(id),
         };
-        Self { session, target, cwd, settings, origin: OpeningOrigin::Command }
+        Self { session, resume_id, cwd, settings, origin: OpeningOrigin::Command }
     }
 
     /// Returns the opening of a replayed request.
-    pub(super) fn replayed(session: SessionKey, target: Option<String>) -> Self {
+    pub(super) fn replayed(session: SessionKey, resume_id: Option<String>) -> Self {
         let settings = SettingQueue::new();
-        Self { session, target, cwd: String::new(), settings, origin: OpeningOrigin::Replay }
+        Self { session, resume_id, cwd: String::new(), settings, origin: OpeningOrigin::Replay }
     }
 
     /// Returns the method of the request; `None` if the agent cannot continue conversations.
     pub(super) fn method(&self, agent: &AgentInfo) -> Option<&'static str> {
-        match &self.target {
+        match &self.resume_id {
             None => Some("session/new"),
             // The response to `load` repeats the complete history first.
             Some(_) if agent.has_capability(AgentCapability::Resume) => Some("session/resume"),
@@ -66,7 +66,7 @@ impl SessionOpening {
     }
 
     /// Takes over the settings of a command for a replayed opening; returns whether the opening is one.
-    pub(super) fn adopt(&mut self, settings: &mut SettingQueue) -> bool {
+    pub(super) fn adopt_settings(&mut self, settings: &mut SettingQueue) -> bool {
         let is_replayed = self.origin == OpeningOrigin::Replay;
         if is_replayed {
             self.origin = OpeningOrigin::Adopted;
@@ -76,33 +76,38 @@ impl SessionOpening {
     }
 
     /// Assigns the replayed settings to the opening; returns those that were sent after it.
-    pub(super) fn merge(&mut self, mut recorded: SettingQueue) -> SettingQueue {
+    pub(super) fn merge_recorded_settings(
+        &mut self,
+        mut recorded_settings: SettingQueue,
+    ) -> SettingQueue {
         match self.origin {
             OpeningOrigin::Command => {}
-            OpeningOrigin::Replay => self.settings = std::mem::take(&mut recorded),
+            OpeningOrigin::Replay => self.settings = std::mem::take(&mut recorded_settings),
             OpeningOrigin::Adopted => {
-                for (setting, sent) in self.settings.iter_mut().zip(recorded.iter()) {
-                    setting.0 = sent.0;
+                for (setting, recorded_setting) in
+                    self.settings.iter_mut().zip(recorded_settings.iter())
+                {
+                    setting.0 = recorded_setting.0;
                 }
-                recorded.drain(..self.settings.len().min(recorded.len()));
+                recorded_settings.drain(..self.settings.len().min(recorded_settings.len()));
             }
         }
-        recorded
+        recorded_settings
     }
 
     pub(super) fn params(&self) -> Value {
         let mut params = json!({"cwd": self.cwd, "mcpServers": []});
-        if let (Some(native), Some(params)) = (&self.target, params.as_object_mut()) {
-            params.insert("sessionId".to_owned(), native.as_str().into());
+        if let (Some(native_id), Some(params)) = (&self.resume_id, params.as_object_mut()) {
+            params.insert("sessionId".to_owned(), native_id.as_str().into());
         }
         params
     }
 
-    pub(super) fn fail_key(&self) -> Step {
-        self.fail(OpenFault::Other, "the key of the session is in use")
+    pub(super) fn key_in_use_step(&self) -> Step {
+        self.failed_step(OpenFault::Other, "the key of the session is in use")
     }
 
-    pub(super) fn fail(&self, fault: OpenFault, message: &str) -> Step {
+    pub(super) fn failed_step(&self, fault: OpenFault, message: &str) -> Step {
         Step::OpenFailed { session: self.session, fault, message: message.to_owned() }
     }
 }
@@ -119,7 +124,7 @@ pub(super) enum AcpSetting {
 }
 
 /// Returns the settings of an opening in their order.
-pub(super) fn settings(
+pub(super) fn initial_settings(
     mode: Option<String>,
     model: Option<String>,
     options: Vec<(String, String)>,
@@ -135,30 +140,31 @@ impl AcpSetting {
     /// options.
     pub(super) fn request(
         &self,
-        native: &str,
+        native_id: &str,
         (options, has_modes): (&[ConfigOption], bool),
     ) -> (&'static str, Value) {
         let by_category = |name| options.iter().find(|option| option.has_category(name));
         match self {
             Self::Mode(mode) => match by_category("mode").filter(|_| !has_modes) {
-                Some(option) => config(native, &option.id, mode.as_str().into()),
-                None => ("session/set_mode", json!({"sessionId": native, "modeId": mode})),
+                Some(option) => config_option_request(native_id, &option.id, mode.as_str().into()),
+                None => ("session/set_mode", json!({"sessionId": native_id, "modeId": mode})),
             },
             Self::Model(model) => match by_category("model") {
-                Some(option) => config(native, &option.id, model.as_str().into()),
-                None => ("session/set_model", json!({"sessionId": native, "modelId": model})),
+                Some(option) => config_option_request(native_id, &option.id, model.as_str().into()),
+                None => ("session/set_model", json!({"sessionId": native_id, "modelId": model})),
             },
             Self::Config(id, value) => {
                 let option = options.iter().find(|option| option.id == *id);
                 match (value.parse::<bool>(), option.is_some_and(ConfigOption::is_boolean)) {
                     (Ok(value), true) => {
-                        let (method, mut params) = config(native, id, value.into());
+                        let (method, mut params) =
+                            config_option_request(native_id, id, value.into());
                         if let Some(params) = params.as_object_mut() {
                             params.insert("type".to_owned(), "boolean".into());
                         }
                         (method, params)
                     }
-                    _ => config(native, id, value.as_str().into()),
+                    _ => config_option_request(native_id, id, value.as_str().into()),
                 }
             }
         }
@@ -176,15 +182,15 @@ impl AcpSetting {
     }
 
     /// Reads the setting of a sent request.
-    pub(super) fn read(method: &str, params: &Value) -> Option<Self> {
-        let text = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);
+    pub(super) fn from_request(method: &str, params: &Value) -> Option<Self> {
+        let string_field = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);
         match method {
-            "session/set_mode" => text("modeId").map(Self::Mode),
-            "session/set_model" => text("modelId").map(Self::Model),
+            "session/set_mode" => string_field("modeId").map(Self::Mode),
+            "session/set_model" => string_field("modelId").map(Self::Model),
             "session/set_config_option" => {
                 let value = params.get("value")?;
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                Some(Self::Config(text("configId")?, value))
+                Some(Self::Config(string_field("configId")?, value))
             }
             _ => None,
         }
@@ -199,7 +205,7 @@ impl AcpSetting {
     }
 }
 
-fn config(native: &str, id: &str, value: Value) -> (&'static str, Value) {
-    let params = json!({"sessionId": native, "configId": id, "value": value});
+fn config_option_request(native_id: &str, id: &str, value: Value) -> (&'static str, Value) {
+    let params = json!({"sessionId": native_id, "configId": id, "value": value});
     ("session/set_config_option", params)
 }

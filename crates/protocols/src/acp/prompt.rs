@@ -2,18 +2,18 @@
 
 use serde_json::{Map, Value, json};
 
-use super::wire::usage;
+use super::wire::parse_token_usage;
 use crate::fault::AgentError;
 use crate::model::command::{PromptPart, ResourceBody};
 use crate::model::ids::SessionKey;
 use crate::model::step::{Step, TurnOutcome};
 
 /// Returns the content blocks of a prompt.
-pub(super) fn blocks(parts: &[PromptPart]) -> Vec<Value> {
-    parts.iter().map(block).collect()
+pub(super) fn content_blocks(parts: &[PromptPart]) -> Vec<Value> {
+    parts.iter().map(content_block).collect()
 }
 
-fn block(part: &PromptPart) -> Value {
+fn content_block(part: &PromptPart) -> Value {
     match part {
         PromptPart::Text(text) => json!({"type": "text", "text": text}),
         PromptPart::ResourceLink { uri, name, mime } => {
@@ -44,25 +44,27 @@ fn with_mime(mut value: Value, mime: Option<&str>) -> Value {
 }
 
 /// Returns the steps of the response to a prompt.
-pub(super) fn end(session: SessionKey, outcome: Result<Value, AgentError>) -> Vec<Step> {
-    let (end, usage, warning) = match outcome {
+pub(super) fn turn_end_steps(session: SessionKey, outcome: Result<Value, AgentError>) -> Vec<Step> {
+    let (turn_outcome, usage, warning) = match outcome {
         Ok(result) => {
-            let tokens = result.get("usage").and_then(usage);
-            let quota = || result.pointer("/_meta/quota/token_count").and_then(usage);
-            let (end, warning) = stop(result.get("stopReason").and_then(Value::as_str));
-            (end, tokens.or_else(quota), warning)
+            let token_usage = result.get("usage").and_then(parse_token_usage);
+            let quota_usage =
+                || result.pointer("/_meta/quota/token_count").and_then(parse_token_usage);
+            let (turn_outcome, warning) =
+                parse_stop_reason(result.get("stopReason").and_then(Value::as_str));
+            (turn_outcome, token_usage.or_else(quota_usage), warning)
         }
         Err(error) => {
-            let is_authentication = error.is_authentication();
+            let is_authentication = error.is_authentication_error();
             let AgentError { code, message } = error;
             (TurnOutcome::Failed { code, message, is_authentication }, None, None)
         }
     };
     let warning = warning.map(|text| Step::Warning { session, text });
-    warning.into_iter().chain([Step::TurnEnded { session, end, usage }]).collect()
+    warning.into_iter().chain([Step::TurnEnded { session, outcome: turn_outcome, usage }]).collect()
 }
 
-fn stop(reason: Option<&str>) -> (TurnOutcome, Option<String>) {
+fn parse_stop_reason(reason: Option<&str>) -> (TurnOutcome, Option<String>) {
     let outcome = match reason {
         Some("end_turn") => TurnOutcome::EndTurn,
         Some("max_tokens") => TurnOutcome::MaxTokens,

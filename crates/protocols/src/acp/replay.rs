@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::client_state::AcpPending;
+use super::client_state::AcpPendingRequest;
 use super::opening::{AcpSetting, SessionOpening, SettingQueue};
 use super::{AcpConnection, InitializeState};
 use crate::model::ids::{RequestId, SessionKey};
@@ -14,14 +14,14 @@ use crate::rpc::RpcFrame;
 #[derive(Debug, Default)]
 pub(super) struct RecordedSettings {
     openings: HashMap<String, Vec<OpeningRecord>>,
-    opened: u32,
+    assigned_keys: u32,
 }
 
 /// Settings after one request that opens a conversation.
 #[derive(Debug, Default)]
 struct OpeningRecord {
     /// Id of a request that names the conversation; `None` for `session/new`, whose response names it.
-    request: Option<i64>,
+    request_id: Option<i64>,
     settings: SettingQueue,
     /// True if a prompt followed: later settings do not belong to the opening.
     is_complete: bool,
@@ -29,16 +29,20 @@ struct OpeningRecord {
 
 impl RecordedSettings {
     /// Takes the settings of an opening of the conversation.
-    pub(super) fn take(&mut self, native: &str, request: Option<i64>) -> SettingQueue {
-        let Some(records) = self.openings.get_mut(native) else { return SettingQueue::new() };
-        let index = records.iter().position(|record| record.request == request);
+    pub(super) fn take_settings(
+        &mut self,
+        native_id: &str,
+        request_id: Option<i64>,
+    ) -> SettingQueue {
+        let Some(records) = self.openings.get_mut(native_id) else { return SettingQueue::new() };
+        let index = records.iter().position(|record| record.request_id == request_id);
         index.map(|index| records.remove(index).settings).unwrap_or_default()
     }
 
     /// Returns the latest opening of the conversation. Without a request that names the conversation, the response to
     /// `session/new` named it.
-    fn latest(&mut self, native: &str) -> Option<&mut OpeningRecord> {
-        let records = self.openings.entry(native.to_owned()).or_default();
+    fn latest_or_insert(&mut self, native_id: &str) -> Option<&mut OpeningRecord> {
+        let records = self.openings.entry(native_id.to_owned()).or_default();
         if records.is_empty() {
             records.push(OpeningRecord::default());
         }
@@ -46,91 +50,95 @@ impl RecordedSettings {
     }
 
     fn next_key(&mut self) -> SessionKey {
-        let key = SessionKey(self.opened);
-        self.opened += 1;
+        let key = SessionKey(self.assigned_keys);
+        self.assigned_keys += 1;
         key
     }
 }
 
 /// Records a sent line.
-pub(super) fn record(connection: &mut AcpConnection, line: &[u8]) {
-    let Ok(frame) = RpcFrame::read(line) else { return };
-    let number = match &frame {
+pub(super) fn record_sent_line(connection: &mut AcpConnection, line: &[u8]) {
+    let Ok(frame) = RpcFrame::parse(line) else { return };
+    let request_id = match &frame {
         RpcFrame::Request { id: RequestId::Number(id), .. } => Some(*id),
         RpcFrame::Request { .. } | RpcFrame::Notification { .. } | RpcFrame::Response { .. } => {
             None
         }
     };
-    connection.client_state.rpc.record(number);
+    connection.client_state.rpc.record_replayed_line(request_id);
     match frame {
         RpcFrame::Request { method, params, .. } => {
-            if let Some(pending) = request(connection, &method, &params, number)
-                && let Some(id) = number
+            if let Some(pending) = record_request(connection, &method, &params, request_id)
+                && let Some(id) = request_id
             {
-                connection.client_state.pending.insert(id, pending);
+                connection.client_state.pending_requests.insert(id, pending);
             }
         }
         RpcFrame::Notification { method, params } if method == "session/cancel" => {
-            if let Some(native) = native(&params) {
-                connection.client_state.sessions.turns(&native).record_cancel();
+            if let Some(native_id) = parse_native_id(&params) {
+                connection.client_state.sessions.turns_mut(&native_id).record_cancel();
             }
         }
         RpcFrame::Notification { .. } => {}
         RpcFrame::Response { id, outcome } => {
-            let line = connection.client_state.rpc.line();
-            let is_conflict = RpcFrame::is_conflict(&outcome);
-            let answer = (is_conflict, outcome.unwrap_or_default());
+            let line = connection.client_state.rpc.last_line_number();
+            let rejects_reused_id = RpcFrame::rejects_reused_id(&outcome);
+            let answer = (rejects_reused_id, outcome.unwrap_or_default());
             connection.client_state.requests.record_answer(id, line, answer);
         }
     }
 }
 
 /// Returns what the response to a sent request completes; `None` for a setting that its opening completes.
-fn request(
+fn record_request(
     connection: &mut AcpConnection,
     method: &str,
     params: &Value,
-    id: Option<i64>,
-) -> Option<AcpPending> {
-    let recorded = &mut connection.recorded;
+    request_id: Option<i64>,
+) -> Option<AcpPendingRequest> {
+    let recorded_settings = &mut connection.recorded_settings;
     match method {
         "initialize" => {
-            connection.agent = InitializeState::Initializing(Vec::new());
-            Some(AcpPending::Initialize)
+            connection.initialize_state = InitializeState::Initializing(Vec::new());
+            Some(AcpPendingRequest::Initialize)
         }
-        "session/new" => {
-            Some(AcpPending::Open(SessionOpening::replayed(recorded.next_key(), None)))
-        }
+        "session/new" => Some(AcpPendingRequest::Open(SessionOpening::replayed(
+            recorded_settings.next_key(),
+            None,
+        ))),
         "session/load" | "session/resume" => {
-            let target = native(params)?;
-            let records = recorded.openings.entry(target.clone()).or_default();
-            records.push(OpeningRecord { request: id, ..OpeningRecord::default() });
-            Some(AcpPending::Open(SessionOpening::replayed(recorded.next_key(), Some(target))))
+            let resume_id = parse_native_id(params)?;
+            let records = recorded_settings.openings.entry(resume_id.clone()).or_default();
+            records.push(OpeningRecord { request_id, ..OpeningRecord::default() });
+            Some(AcpPendingRequest::Open(SessionOpening::replayed(
+                recorded_settings.next_key(),
+                Some(resume_id),
+            )))
         }
         "session/prompt" => {
-            let native = native(params)?;
-            recorded.latest(&native)?.is_complete = true;
-            let line = connection.client_state.rpc.line();
-            connection.client_state.sessions.turns(&native).record_prompt(line);
-            Some(AcpPending::Prompt { native, line })
+            let native_id = parse_native_id(params)?;
+            recorded_settings.latest_or_insert(&native_id)?.is_complete = true;
+            let line = connection.client_state.rpc.last_line_number();
+            connection.client_state.sessions.turns_mut(&native_id).record_prompt(line);
+            Some(AcpPendingRequest::Prompt { native_id, line })
         }
         "session/close" => {
-            let line = connection.client_state.rpc.line();
-            native(params).map(|native| AcpPending::Close { native, line })
+            let line = connection.client_state.rpc.last_line_number();
+            parse_native_id(params).map(|native_id| AcpPendingRequest::Close { native_id, line })
         }
         _ => {
-            let setting = AcpSetting::read(method, params)?;
-            let native = native(params)?;
-            let record = recorded.latest(&native)?;
+            let setting = AcpSetting::from_request(method, params)?;
+            let native_id = parse_native_id(params)?;
+            let record = recorded_settings.latest_or_insert(&native_id)?;
             if record.is_complete {
-                return Some(AcpPending::Setting { native, setting });
+                return Some(AcpPendingRequest::SessionSetting { native_id, setting });
             }
-            record.settings.push_back((id, setting));
+            record.settings.push_back((request_id, setting));
             None
         }
     }
 }
 
-fn native(params: &Value) -> Option<String> {
+fn parse_native_id(params: &Value) -> Option<String> {
     params.get("sessionId").and_then(Value::as_str).map(str::to_owned)
 }

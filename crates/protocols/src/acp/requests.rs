@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::sessions::AcpSessions;
-use super::wire::{ElicitationParams, OptionParams, PermissionParams};
+use super::wire::{ElicitationParams, PermissionOptionParams, PermissionParams};
 use crate::agent_requests::{AgentRequestTable, IdClaim, UnansweredRequest};
 use crate::model::command::{FormAction, RequestAnswer};
 use crate::model::ids::{RequestId, SessionKey};
@@ -12,24 +12,24 @@ use crate::model::step::{
 };
 use crate::rpc::{INVALID_PARAMS, METHOD_NOT_FOUND, RpcWriter};
 
-/// Form of the answer to an open request.
+/// Format of the answer to an open request.
 #[derive(Debug, Clone)]
-pub(super) enum AnswerForm {
+pub(super) enum AnswerFormat {
     Permission(Vec<PermissionOption>),
     Elicitation,
 }
 
 /// Request that belongs to a session, before it is checked against the turn.
 struct SessionRequest {
-    native: String,
-    form: AnswerForm,
+    native_id: String,
+    answer_format: AnswerFormat,
     kind: AgentRequestKind,
 }
 
 /// Requests of the agent that are open.
 #[derive(Debug, Default)]
 pub(super) struct AgentRequests {
-    table: AgentRequestTable<AnswerForm>,
+    table: AgentRequestTable<AnswerFormat>,
 }
 
 impl AgentRequests {
@@ -46,18 +46,23 @@ impl AgentRequests {
         params: &Value,
         (sessions, rpc): (&mut AcpSessions, &mut RpcWriter),
     ) -> Vec<Step> {
-        if let IdClaim::Reused(open) = self.table.claim(id) {
-            let withdrawn = open.map(|request| withdrawal_step(&request));
-            let reply = self.reply(id, |rpc| rpc.conflict(id), rpc);
-            let report = Step::protocol_error(format!("the agent used the request id {id} again"));
-            return withdrawn.into_iter().chain(reply).chain([report]).collect();
+        if let IdClaim::Reused(reused_request) = self.table.register_id(id) {
+            let withdrawal = reused_request.map(|request| withdrawal_step(&request));
+            let reply = self.reply(id, |rpc| rpc.reused_id_response(id), rpc);
+            let error_step =
+                Step::protocol_error(format!("the agent used the request id {id} again"));
+            return withdrawal.into_iter().chain(reply).chain([error_step]).collect();
         }
         let request = match method {
-            "session/request_permission" => permission(params, sessions),
-            "elicitation/create" => elicitation(params),
+            "session/request_permission" => parse_permission(params, sessions),
+            "elicitation/create" => parse_elicitation(params),
             _ => {
                 let reject = |rpc: &mut RpcWriter| {
-                    rpc.error(id, METHOD_NOT_FOUND, "the client does not offer this method")
+                    rpc.error_response(
+                        id,
+                        METHOD_NOT_FOUND,
+                        "the client does not offer this method",
+                    )
                 };
                 return self.reply(id, reject, rpc).into_iter().collect();
             }
@@ -66,11 +71,12 @@ impl AgentRequests {
             Some(request) => self.open_request(id, request, sessions, rpc),
             None => {
                 let reject = |rpc: &mut RpcWriter| {
-                    rpc.error(id, INVALID_PARAMS, "the parameters are incomplete")
+                    rpc.error_response(id, INVALID_PARAMS, "the parameters are incomplete")
                 };
                 let reply = self.reply(id, reject, rpc);
-                let report = Step::protocol_error(format!("request {id} has invalid parameters"));
-                reply.into_iter().chain([report]).collect()
+                let error_step =
+                    Step::protocol_error(format!("request {id} has invalid parameters"));
+                reply.into_iter().chain([error_step]).collect()
             }
         }
     }
@@ -82,38 +88,45 @@ impl AgentRequests {
         sessions: &mut AcpSessions,
         rpc: &mut RpcWriter,
     ) -> Vec<Step> {
-        let SessionRequest { native, form, kind } = request;
-        let recorded = self.table.recorded_line(id);
-        let key = sessions.key(&native);
-        let ready = key.filter(|key| sessions.ready_mut(*key).is_some());
-        let turns = sessions.turns_of(&native);
-        let in_turn = turns.is_some_and(|turns| turns.contains_request(recorded));
-        let Some(session) = ready.filter(|_| in_turn) else {
+        let SessionRequest { native_id, answer_format, kind } = request;
+        let answer_line = self.table.recorded_answer_line(id);
+        let key = sessions.key(&native_id);
+        let ready_key = key.filter(|key| sessions.ready_mut(*key).is_some());
+        let turns = sessions.turns_of(&native_id);
+        let is_in_turn = turns.is_some_and(|turns| turns.contains_request(answer_line));
+        let Some(session) = ready_key.filter(|_| is_in_turn) else {
             let cause = if key.is_some() { "outside of a turn" } else { "for an unknown session" };
-            let reply = self.cancel(id, &form, rpc);
-            let report = Step::protocol_error(format!("request {id} {cause}"));
-            return reply.into_iter().chain([report]).collect();
+            let reply = self.reply_cancelled(id, &answer_format, rpc);
+            let error_step = Step::protocol_error(format!("request {id} {cause}"));
+            return reply.into_iter().chain([error_step]).collect();
         };
         let is_cancelling = turns.is_some_and(crate::turns::TurnCounts::is_cancelling)
             && !self.table.is_recorded_as_open(id);
-        if recorded.is_some() || is_cancelling {
-            let is_allowed = self.table.recorded_result(id).is_some_and(|it| allows(&form, it));
+        if answer_line.is_some() || is_cancelling {
+            let is_allowed =
+                self.table.recorded_result(id).is_some_and(|it| allows(&answer_format, it));
             let call = AnsweredCall::of(&kind, is_allowed);
-            let reply = self.cancel(id, &form, rpc);
+            let reply = self.reply_cancelled(id, &answer_format, rpc);
             let answered = Step::Answered { session, request: id.clone(), call };
             return reply.into_iter().chain([answered]).collect();
         }
-        self.table.open(UnansweredRequest { id: id.clone(), session, form });
-        vec![Step::Request {
+        self.table.insert(UnansweredRequest {
+            id: id.clone(),
             session,
-            request: Box::new(AgentRequest { request: id.clone(), kind }),
-        }]
+            answer_context: answer_format,
+        });
+        vec![Step::Request { session, request: Box::new(AgentRequest { id: id.clone(), kind }) }]
     }
 
     /// Answers a request with `cancelled`, unless a replayed line answers it.
-    fn cancel(&mut self, id: &RequestId, form: &AnswerForm, rpc: &mut RpcWriter) -> Option<Step> {
-        let result = cancelled(form);
-        self.reply(id, |rpc| rpc.result(id, &result), rpc)
+    fn reply_cancelled(
+        &mut self,
+        id: &RequestId,
+        answer_format: &AnswerFormat,
+        rpc: &mut RpcWriter,
+    ) -> Option<Step> {
+        let result = cancelled_result(answer_format);
+        self.reply(id, |rpc| rpc.result_response(id, &result), rpc)
     }
 
     fn reply(
@@ -122,7 +135,7 @@ impl AgentRequests {
         build: impl FnOnce(&mut RpcWriter) -> Step,
         rpc: &mut RpcWriter,
     ) -> Option<Step> {
-        (!self.table.take_recorded(id)).then(|| build(rpc))
+        (!self.table.take_recorded_answer(id)).then(|| build(rpc))
     }
 
     /// Answers a request for the caller. An answer that does not fit the request leaves it open.
@@ -132,52 +145,64 @@ impl AgentRequests {
         answer: RequestAnswer,
         rpc: &mut RpcWriter,
     ) -> Vec<Step> {
-        let Some(open) = self.table.find(id) else { return Vec::new() };
-        if open.session != session {
+        let Some(request) = self.table.find(id) else { return Vec::new() };
+        if request.session != session {
             return vec![Step::protocol_error("the request belongs to another session")];
         }
-        let Some(result) = result(&open.form, answer) else {
+        let Some(result) = answer_result(&request.answer_context, answer) else {
             return vec![Step::protocol_error("the answer does not fit the request")];
         };
-        self.table.close(id);
-        vec![rpc.result(id, &result)]
+        self.table.remove_request(id);
+        vec![rpc.result_response(id, &result)]
     }
 
     /// Handles the withdrawal of a request by the agent.
     pub(super) fn withdraw(&mut self, params: &Value, rpc: &mut RpcWriter) -> Vec<Step> {
-        let id = params.get("requestId").or_else(|| params.get("id")).and_then(RequestId::read);
-        let Some(open) = id.and_then(|id| self.table.close(&id)) else { return Vec::new() };
-        vec![rpc.result(&open.id, &cancelled(&open.form)), withdrawal_step(&open)]
+        let id =
+            params.get("requestId").or_else(|| params.get("id")).and_then(RequestId::from_json);
+        let Some(request) = id.and_then(|id| self.table.remove_request(&id)) else {
+            return Vec::new();
+        };
+        vec![
+            rpc.result_response(&request.id, &cancelled_result(&request.answer_context)),
+            withdrawal_step(&request),
+        ]
     }
 
     /// Answers all open requests of a session with `cancelled`.
-    pub(super) fn close_session(&mut self, session: SessionKey, rpc: &mut RpcWriter) -> Vec<Step> {
-        let closed = self.table.close_session(session).into_iter();
-        closed
-            .flat_map(|open| [rpc.result(&open.id, &cancelled(&open.form)), withdrawal_step(&open)])
+    pub(super) fn cancel_all(&mut self, session: SessionKey, rpc: &mut RpcWriter) -> Vec<Step> {
+        let cancelled_requests = self.table.remove_requests_of(session).into_iter();
+        cancelled_requests
+            .flat_map(|request| {
+                [
+                    rpc.result_response(&request.id, &cancelled_result(&request.answer_context)),
+                    withdrawal_step(&request),
+                ]
+            })
             .collect()
     }
 }
 
-fn withdrawal_step(open: &UnansweredRequest<AnswerForm>) -> Step {
-    Step::Withdraw { session: open.session, request: open.id.clone() }
+fn withdrawal_step(request: &UnansweredRequest<AnswerFormat>) -> Step {
+    Step::Withdraw { session: request.session, request: request.id.clone() }
 }
 
-fn permission(params: &Value, sessions: &mut AcpSessions) -> Option<SessionRequest> {
-    let params = PermissionParams::read(params)?;
-    let options: Vec<_> = params.options.into_iter().map(OptionParams::into_option).collect();
+fn parse_permission(params: &Value, sessions: &mut AcpSessions) -> Option<SessionRequest> {
+    let params = PermissionParams::from_json(params)?;
+    let options: Vec<_> =
+        params.options.into_iter().map(PermissionOptionParams::into_permission_option).collect();
     let key = sessions.key(&params.session_id);
     let call = match key.and_then(|key| sessions.find_mut(key)) {
         Some(session) => session.calls.merge(&params.tool_call)?,
         None => Default::default(),
     };
     let kind = AgentRequestKind::Permission { call, options: options.clone() };
-    let form = AnswerForm::Permission(options);
-    Some(SessionRequest { native: params.session_id, form, kind })
+    let answer_format = AnswerFormat::Permission(options);
+    Some(SessionRequest { native_id: params.session_id, answer_format, kind })
 }
 
-fn elicitation(params: &Value) -> Option<SessionRequest> {
-    let params = ElicitationParams::read(params)?;
+fn parse_elicitation(params: &Value) -> Option<SessionRequest> {
+    let params = ElicitationParams::from_json(params)?;
     // The client declares forms only; an address to open is no form.
     if params.mode.as_deref().is_some_and(|mode| mode != "form") {
         return None;
@@ -185,30 +210,39 @@ fn elicitation(params: &Value) -> Option<SessionRequest> {
     let kind = AgentRequestKind::Form {
         message: params.message.unwrap_or_default(),
         schema: params.requested_schema.unwrap_or_default(),
-        call: params.tool_call_id,
+        call_id: params.tool_call_id,
     };
-    Some(SessionRequest { native: params.session_id, form: AnswerForm::Elicitation, kind })
+    Some(SessionRequest {
+        native_id: params.session_id,
+        answer_format: AnswerFormat::Elicitation,
+        kind,
+    })
 }
 
-fn cancelled(form: &AnswerForm) -> Value {
-    match form {
-        AnswerForm::Permission(_) => json!({"outcome": {"outcome": "cancelled"}}),
-        AnswerForm::Elicitation => json!({"action": "cancel"}),
+fn cancelled_result(answer_format: &AnswerFormat) -> Value {
+    match answer_format {
+        AnswerFormat::Permission(_) => json!({"outcome": {"outcome": "cancelled"}}),
+        AnswerFormat::Elicitation => json!({"action": "cancel"}),
     }
 }
 
 /// Returns the result that expresses the answer; `None` if the answer does not fit.
-fn result(form: &AnswerForm, answer: RequestAnswer) -> Option<Value> {
-    match (form, answer) {
-        (AnswerForm::Permission(options), RequestAnswer::Allow) => {
-            Some(select(options, PermissionOptionKind::AllowOnce).unwrap_or_else(|| deny(options)))
+fn answer_result(answer_format: &AnswerFormat, answer: RequestAnswer) -> Option<Value> {
+    match (answer_format, answer) {
+        (AnswerFormat::Permission(options), RequestAnswer::Allow) => Some(
+            selected_result(options, PermissionOptionKind::AllowOnce)
+                .unwrap_or_else(|| denied_result(options)),
+        ),
+        (AnswerFormat::Permission(options), RequestAnswer::Deny { .. }) => {
+            Some(denied_result(options))
         }
-        (AnswerForm::Permission(options), RequestAnswer::Deny { .. }) => Some(deny(options)),
-        (form, RequestAnswer::Cancelled) => Some(cancelled(form)),
-        (AnswerForm::Permission(_), RequestAnswer::Form { .. }) => None,
-        (AnswerForm::Elicitation, RequestAnswer::Allow) => None,
-        (AnswerForm::Elicitation, RequestAnswer::Deny { .. }) => Some(json!({"action": "decline"})),
-        (AnswerForm::Elicitation, RequestAnswer::Form { action }) => Some(match action {
+        (answer_format, RequestAnswer::Cancelled) => Some(cancelled_result(answer_format)),
+        (AnswerFormat::Permission(_), RequestAnswer::Form { .. }) => None,
+        (AnswerFormat::Elicitation, RequestAnswer::Allow) => None,
+        (AnswerFormat::Elicitation, RequestAnswer::Deny { .. }) => {
+            Some(json!({"action": "decline"}))
+        }
+        (AnswerFormat::Elicitation, RequestAnswer::Form { action }) => Some(match action {
             FormAction::Accept(values) => json!({"action": "accept", "content": values}),
             FormAction::Decline => json!({"action": "decline"}),
             FormAction::Cancel => json!({"action": "cancel"}),
@@ -217,23 +251,24 @@ fn result(form: &AnswerForm, answer: RequestAnswer) -> Option<Value> {
 }
 
 /// Returns true if a recorded result allows the tool call of the request.
-fn allows(form: &AnswerForm, result: &Value) -> bool {
-    match form {
-        AnswerForm::Permission(options) => {
-            select(options, PermissionOptionKind::AllowOnce).is_some_and(|allow| allow == *result)
+fn allows(answer_format: &AnswerFormat, result: &Value) -> bool {
+    match answer_format {
+        AnswerFormat::Permission(options) => {
+            selected_result(options, PermissionOptionKind::AllowOnce)
+                .is_some_and(|allow| allow == *result)
         }
-        AnswerForm::Elicitation => false,
+        AnswerFormat::Elicitation => false,
     }
 }
 
-fn deny(options: &[PermissionOption]) -> Value {
-    select(options, PermissionOptionKind::RejectOnce)
+fn denied_result(options: &[PermissionOption]) -> Value {
+    selected_result(options, PermissionOptionKind::RejectOnce)
         .unwrap_or_else(|| json!({"outcome": {"outcome": "cancelled"}}))
 }
 
 /// Selects the first option of a kind. An id that also belongs to an option of another kind is not selected: the agent
 /// could take it for the other one.
-fn select(options: &[PermissionOption], kind: PermissionOptionKind) -> Option<Value> {
+fn selected_result(options: &[PermissionOption], kind: PermissionOptionKind) -> Option<Value> {
     let is_unique = |candidate: &&PermissionOption| {
         options.iter().all(|option| option.id != candidate.id || option.kind == kind)
     };

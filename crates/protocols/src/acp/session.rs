@@ -12,7 +12,7 @@ use crate::model::step::Step;
 /// Session of the agent, from the response that opened it.
 #[derive(Debug)]
 pub(super) struct AcpSession {
-    pub(super) native: String,
+    pub(super) native_id: String,
     pub(super) calls: ToolCalls,
     modes: Vec<String>,
     /// True if the session lists modes beside its options.
@@ -29,9 +29,9 @@ enum Phase {
     Opening {
         settings: SettingQueue,
         /// Mode that the agent reported after the request that set it.
-        observed: Option<String>,
+        observed_mode: Option<String>,
         /// Steps that follow `Opened`.
-        held: Vec<Step>,
+        held_steps: Vec<Step>,
     },
     Ready,
 }
@@ -44,12 +44,16 @@ pub(super) enum SettingChange {
 }
 
 impl AcpSession {
-    pub(super) fn new(native: String, opening: SessionOpening, result: &OpenResult) -> Self {
-        let modes = result.modes();
+    pub(super) fn new(native_id: String, opening: SessionOpening, result: &OpenResult) -> Self {
+        let modes = result.current_and_available_modes();
         let (has_modes, (mode, modes)) = (modes.is_some(), modes.unwrap_or_default());
-        let phase = Phase::Opening { settings: opening.settings, observed: None, held: Vec::new() };
+        let phase = Phase::Opening {
+            settings: opening.settings,
+            observed_mode: None,
+            held_steps: Vec::new(),
+        };
         let mut session = Self {
-            native,
+            native_id,
             calls: ToolCalls::default(),
             modes,
             has_modes,
@@ -67,38 +71,38 @@ impl AcpSession {
     }
 
     /// Returns the options, and whether the session lists modes beside them.
-    pub(super) fn options(&self) -> (&[ConfigOption], bool) {
+    pub(super) fn options_and_has_modes(&self) -> (&[ConfigOption], bool) {
         (&self.options, self.has_modes)
     }
 
     /// Takes the next setting of the opening, with the id of its request if it was sent before a crash.
     pub(super) fn next_setting(&mut self) -> Option<(Option<i64>, AcpSetting)> {
-        let Phase::Opening { settings, observed, .. } = &mut self.phase else { return None };
-        *observed = None;
+        let Phase::Opening { settings, observed_mode, .. } = &mut self.phase else { return None };
+        *observed_mode = None;
         settings.pop_front()
     }
 
     /// Ends the opening; returns `Opened` and the steps that waited for it.
-    pub(super) fn finish(&mut self, key: SessionKey) -> Vec<Step> {
-        let held = match std::mem::replace(&mut self.phase, Phase::Ready) {
-            Phase::Opening { held, .. } => held,
+    pub(super) fn finish_opening(&mut self, key: SessionKey) -> Vec<Step> {
+        let held_steps = match std::mem::replace(&mut self.phase, Phase::Ready) {
+            Phase::Opening { held_steps, .. } => held_steps,
             Phase::Ready => return Vec::new(),
         };
         let opened = Step::Opened {
             session: key,
-            id: self.native.clone(),
+            id: self.native_id.clone(),
             modes: self.modes.clone(),
             mode: self.mode.clone(),
             model: self.model.clone(),
         };
-        std::iter::once(opened).chain(held).collect()
+        std::iter::once(opened).chain(held_steps).collect()
     }
 
     /// Returns the steps, or holds them until the opening ends.
-    pub(super) fn release(&mut self, steps: Vec<Step>) -> Vec<Step> {
+    pub(super) fn release_or_hold(&mut self, steps: Vec<Step>) -> Vec<Step> {
         match &mut self.phase {
-            Phase::Opening { held, .. } => {
-                held.extend(steps);
+            Phase::Opening { held_steps, .. } => {
+                held_steps.extend(steps);
                 Vec::new()
             }
             Phase::Ready => steps,
@@ -109,17 +113,19 @@ impl AcpSession {
     ///
     /// Agents confirm a mode by the response, by an update before it, or by both. An update that reports another mode
     /// contradicts the response.
-    pub(super) fn confirm(
+    pub(super) fn confirm_setting(
         &mut self,
         setting: &AcpSetting,
         result: &Value,
     ) -> Result<(), AgentError> {
-        self.apply_options(ConfigOption::read_all(result.get("configOptions")).unwrap_or_default());
-        let observed = match &self.phase {
-            Phase::Opening { observed, .. } => observed.clone(),
+        self.apply_options(
+            ConfigOption::parse_list(result.get("configOptions")).unwrap_or_default(),
+        );
+        let observed_mode = match &self.phase {
+            Phase::Opening { observed_mode, .. } => observed_mode.clone(),
             Phase::Ready => None,
         };
-        match (setting, observed) {
+        match (setting, observed_mode) {
             (AcpSetting::Mode(requested), Some(current)) if *requested != current => {
                 let message =
                     format!("mode `{requested}` was set, but the agent reports `{current}`");
@@ -138,8 +144,9 @@ impl AcpSession {
         setting: AcpSetting,
         result: &Value,
     ) -> Vec<SettingChange> {
-        let list = ConfigOption::read_all(result.get("configOptions")).unwrap_or_default();
-        let mut changes = self.apply_options(list);
+        let reported_options =
+            ConfigOption::parse_list(result.get("configOptions")).unwrap_or_default();
+        let mut changes = self.apply_options(reported_options);
         match setting {
             AcpSetting::Mode(mode) => changes.extend(self.apply_mode(mode)),
             AcpSetting::Model(model) => changes.extend(self.apply_model(model)),
@@ -149,19 +156,22 @@ impl AcpSession {
     }
 
     /// Applies the options that the agent reports. An empty list changes nothing.
-    pub(super) fn apply_options(&mut self, list: Vec<ConfigOption>) -> Vec<SettingChange> {
+    pub(super) fn apply_options(
+        &mut self,
+        reported_options: Vec<ConfigOption>,
+    ) -> Vec<SettingChange> {
         let current = |name: &str| {
-            let option = list.iter().find(|option| option.has_category(name))?;
+            let option = reported_options.iter().find(|option| option.has_category(name))?;
             option.current().map(str::to_owned)
         };
         let (mode, model) = (current("mode"), current("model"));
         if !self.has_modes
-            && let Some(option) = list.iter().find(|option| option.has_category("mode"))
+            && let Some(option) = reported_options.iter().find(|option| option.has_category("mode"))
         {
             self.modes = option.values();
         }
-        if !list.is_empty() {
-            self.options = list;
+        if !reported_options.is_empty() {
+            self.options = reported_options;
         }
         let mode = mode.and_then(|mode| self.apply_mode(mode));
         let model = model.and_then(|model| self.apply_model(model));
@@ -170,8 +180,8 @@ impl AcpSession {
 
     /// Records the current mode; returns a change if the session is open and the mode is another one.
     pub(super) fn apply_mode(&mut self, mode: String) -> Option<SettingChange> {
-        if let Phase::Opening { observed, .. } = &mut self.phase {
-            *observed = Some(mode.clone());
+        if let Phase::Opening { observed_mode, .. } = &mut self.phase {
+            *observed_mode = Some(mode.clone());
         }
         let is_new = self.mode.as_ref() != Some(&mode);
         self.mode = Some(mode.clone());
@@ -187,7 +197,7 @@ impl AcpSession {
 
 impl SettingChange {
     /// Returns the step that reports the change.
-    pub(super) fn step(self, session: SessionKey) -> Step {
+    pub(super) fn into_step(self, session: SessionKey) -> Step {
         match self {
             Self::Mode(mode) => Step::ModeChanged { session, mode },
             Self::Model(model) => Step::ModelChanged { session, model },

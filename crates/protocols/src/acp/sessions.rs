@@ -20,49 +20,49 @@ const MAX_EARLY_UPDATES: usize = 64;
 /// Open sessions, and the turns of all conversations.
 #[derive(Debug, Default)]
 pub(super) struct AcpSessions {
-    open: BTreeMap<SessionKey, AcpSession>,
-    keys: HashMap<String, SessionKey>,
+    open_sessions: BTreeMap<SessionKey, AcpSession>,
+    keys_by_native_id: HashMap<String, SessionKey>,
     /// Turns by native id: a conversation can be closed and continued in one process.
-    turns: HashMap<String, TurnCounts>,
+    turns_by_native_id: HashMap<String, TurnCounts>,
     /// Updates that preceded the response to the request that opens the session.
     early_updates: HashMap<String, Vec<Value>>,
     /// Native ids of closed sessions.
-    closed: HashSet<String>,
+    closed_native_ids: HashSet<String>,
 }
 
 impl AcpSessions {
-    pub(super) fn has(&self, key: SessionKey) -> bool {
-        self.open.contains_key(&key)
+    pub(super) fn contains(&self, key: SessionKey) -> bool {
+        self.open_sessions.contains_key(&key)
     }
 
-    pub(super) fn key(&self, native: &str) -> Option<SessionKey> {
-        self.keys.get(native).copied()
+    pub(super) fn key(&self, native_id: &str) -> Option<SessionKey> {
+        self.keys_by_native_id.get(native_id).copied()
     }
 
     pub(super) fn find_mut(&mut self, key: SessionKey) -> Option<&mut AcpSession> {
-        self.open.get_mut(&key)
+        self.open_sessions.get_mut(&key)
     }
 
     /// Returns a session whose opening has ended.
     pub(super) fn ready_mut(&mut self, key: SessionKey) -> Option<&mut AcpSession> {
-        self.open.get_mut(&key).filter(|session| session.is_ready())
+        self.open_sessions.get_mut(&key).filter(|session| session.is_ready())
     }
 
-    pub(super) fn turns(&mut self, native: &str) -> &mut TurnCounts {
-        self.turns.entry(native.to_owned()).or_default()
+    pub(super) fn turns_mut(&mut self, native_id: &str) -> &mut TurnCounts {
+        self.turns_by_native_id.entry(native_id.to_owned()).or_default()
     }
 
     /// Returns the turns of a conversation, if it had one.
-    pub(super) fn turns_of(&self, native: &str) -> Option<&TurnCounts> {
-        self.turns.get(native)
+    pub(super) fn turns_of(&self, native_id: &str) -> Option<&TurnCounts> {
+        self.turns_by_native_id.get(native_id)
     }
 
     /// Returns all sessions with their native ids, and whether they are ready.
     pub(super) fn all(&self) -> Vec<(SessionKey, String, bool)> {
         let summary = |(key, session): (&SessionKey, &AcpSession)| {
-            (*key, session.native.clone(), session.is_ready())
+            (*key, session.native_id.clone(), session.is_ready())
         };
-        self.open.iter().map(summary).collect()
+        self.open_sessions.iter().map(summary).collect()
     }
 
     /// Adds a session; returns the updates that preceded its id. Updates before the response to `session/load` are
@@ -70,42 +70,47 @@ impl AcpSessions {
     pub(super) fn insert(
         &mut self,
         opening: SessionOpening,
-        native: String,
+        native_id: String,
         result: &OpenResult,
     ) -> Vec<Value> {
-        let is_history = opening.target.is_some();
+        let is_history = opening.resume_id.is_some();
         let key = opening.session;
-        self.closed.remove(&native);
-        self.keys.insert(native.clone(), key);
-        let early_updates = self.early_updates.remove(&native).filter(|_| !is_history);
-        self.open.insert(key, AcpSession::new(native, opening, result));
+        self.closed_native_ids.remove(&native_id);
+        self.keys_by_native_id.insert(native_id.clone(), key);
+        let early_updates = self.early_updates.remove(&native_id).filter(|_| !is_history);
+        self.open_sessions.insert(key, AcpSession::new(native_id, opening, result));
         early_updates.unwrap_or_default()
     }
 
     pub(super) fn remove(&mut self, key: SessionKey) {
-        if let Some(session) = self.open.remove(&key) {
-            self.keys.remove(&session.native);
-            self.closed.insert(session.native);
+        if let Some(session) = self.open_sessions.remove(&key) {
+            self.keys_by_native_id.remove(&session.native_id);
+            self.closed_native_ids.insert(session.native_id);
         }
     }
 
     /// Keeps an update of a session that is not known yet. Updates of closed sessions are dropped.
-    pub(super) fn buffer_early_update(&mut self, native: &str, update: Value) {
+    pub(super) fn buffer_early_update(&mut self, native_id: &str, update: Value) {
         let is_full = self.early_updates.len() >= MAX_EARLY_SESSIONS
-            && !self.early_updates.contains_key(native);
-        if is_full || self.closed.contains(native) {
+            && !self.early_updates.contains_key(native_id);
+        if is_full || self.closed_native_ids.contains(native_id) {
             return;
         }
-        let updates = self.early_updates.entry(native.to_owned()).or_default();
+        let updates = self.early_updates.entry(native_id.to_owned()).or_default();
         if updates.len() < MAX_EARLY_UPDATES {
             updates.push(update);
         }
     }
 
     /// Handles an update of an open session.
-    pub(super) fn update(&mut self, key: SessionKey, update: &Value, is_codex: bool) -> Vec<Step> {
-        let Some(session) = self.open.get_mut(&key) else { return Vec::new() };
+    pub(super) fn handle_update(
+        &mut self,
+        key: SessionKey,
+        update: &Value,
+        is_codex: bool,
+    ) -> Vec<Step> {
+        let Some(session) = self.open_sessions.get_mut(&key) else { return Vec::new() };
         let steps = update::steps(session, key, update, is_codex);
-        session.release(steps)
+        session.release_or_hold(steps)
     }
 }

@@ -9,12 +9,12 @@ use crate::model::step::{
 };
 
 /// Reads a value; a value of another shape is `None`.
-fn read<T: DeserializeOwned>(value: Value) -> Option<T> {
+fn parse_value<T: DeserializeOwned>(value: Value) -> Option<T> {
     T::deserialize(value).ok()
 }
 
 /// Reads a value that is part of a message; a missing value, `null` or another shape gives the default.
-pub(super) fn read_or_default<T: DeserializeOwned + Default>(value: Option<&Value>) -> T {
+pub(super) fn parse_or_default<T: DeserializeOwned + Default>(value: Option<&Value>) -> T {
     value.and_then(|value| T::deserialize(value).ok()).unwrap_or_default()
 }
 
@@ -28,16 +28,16 @@ pub(super) struct InitializeResult {
 }
 
 impl InitializeResult {
-    pub(super) fn read(result: Value) -> Option<Self> {
-        read(result)
+    pub(super) fn from_json(result: Value) -> Option<Self> {
+        parse_value(result)
     }
 
-    pub(super) fn info(&self) -> AgentInfo {
-        let text = |name: &str| {
+    pub(super) fn to_agent_info(&self) -> AgentInfo {
+        let string_field = |name: &str| {
             let value = self.agent_info.as_ref().and_then(|info| info.get(name));
             value.and_then(Value::as_str).unwrap_or_default().to_owned()
         };
-        let declared = |path: &str| {
+        let is_declared = |path: &str| {
             let value = self.agent_capabilities.as_ref().and_then(|all| all.pointer(path));
             // A capability is an object, or a flag.
             value.is_some_and(|value| !value.is_null() && *value != Value::Bool(false))
@@ -50,10 +50,10 @@ impl InitializeResult {
             (AgentCapability::Image, "/promptCapabilities/image"),
             (AgentCapability::Audio, "/promptCapabilities/audio"),
         ];
-        let capabilities = capabilities.into_iter().filter(|(_, path)| declared(path));
+        let capabilities = capabilities.into_iter().filter(|(_, path)| is_declared(path));
         AgentInfo {
-            name: text("name"),
-            version: text("version"),
+            name: string_field("name"),
+            version: string_field("version"),
             capabilities: capabilities.map(|(capability, _)| capability).collect(),
         }
     }
@@ -70,24 +70,24 @@ pub(super) struct OpenResult {
 }
 
 impl OpenResult {
-    pub(super) fn read(result: Value) -> Option<Self> {
-        read(result)
+    pub(super) fn from_json(result: Value) -> Option<Self> {
+        parse_value(result)
     }
 
     /// Returns the current mode and the modes, if the session lists modes beside its options.
-    pub(super) fn modes(&self) -> Option<(Option<String>, Vec<String>)> {
+    pub(super) fn current_and_available_modes(&self) -> Option<(Option<String>, Vec<String>)> {
         let modes = self.modes.as_ref().filter(|modes| modes.is_object())?;
-        let available: Vec<Value> = read_or_default(modes.get("availableModes"));
+        let available: Vec<Value> = parse_or_default(modes.get("availableModes"));
         let ids = available.iter().filter_map(|mode| mode.get("id")?.as_str().map(str::to_owned));
-        Some((read_or_default(modes.get("currentModeId")), ids.collect()))
+        Some((parse_or_default(modes.get("currentModeId")), ids.collect()))
     }
 
     pub(super) fn current_model(&self) -> Option<String> {
-        read_or_default(self.models.as_ref()?.get("currentModelId"))
+        parse_or_default(self.models.as_ref()?.get("currentModelId"))
     }
 
     pub(super) fn options(&self) -> Vec<ConfigOption> {
-        ConfigOption::read_all(self.config_options.as_ref()).unwrap_or_default()
+        ConfigOption::parse_list(self.config_options.as_ref()).unwrap_or_default()
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) struct ConfigOption {
 
 impl ConfigOption {
     /// Returns the options of a list, without entries of another shape.
-    pub(super) fn read_all(list: Option<&Value>) -> Option<Vec<Self>> {
+    pub(super) fn parse_list(list: Option<&Value>) -> Option<Vec<Self>> {
         let list = list?.as_array()?;
         Some(list.iter().filter_map(|option| Self::deserialize(option).ok()).collect())
     }
@@ -124,7 +124,7 @@ impl ConfigOption {
 
     /// Returns the values to choose from.
     pub(super) fn values(&self) -> Vec<String> {
-        let all: Vec<Value> = read_or_default(self.options.as_ref());
+        let all: Vec<Value> = parse_or_default(self.options.as_ref());
         all.iter().filter_map(|value| value.get("value")?.as_str().map(str::to_owned)).collect()
     }
 }
@@ -135,11 +135,11 @@ impl ConfigOption {
 pub(super) struct PermissionParams {
     pub(super) session_id: String,
     pub(super) tool_call: Value,
-    pub(super) options: Vec<OptionParams>,
+    pub(super) options: Vec<PermissionOptionParams>,
 }
 
 impl PermissionParams {
-    pub(super) fn read(params: &Value) -> Option<Self> {
+    pub(super) fn from_json(params: &Value) -> Option<Self> {
         Self::deserialize(params).ok()
     }
 }
@@ -147,14 +147,14 @@ impl PermissionParams {
 /// Option of a permission request.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct OptionParams {
+pub(super) struct PermissionOptionParams {
     option_id: String,
     name: Option<String>,
     kind: Option<String>,
 }
 
-impl OptionParams {
-    pub(super) fn into_option(self) -> PermissionOption {
+impl PermissionOptionParams {
+    pub(super) fn into_permission_option(self) -> PermissionOption {
         let kind = match self.kind.as_deref() {
             Some("allow_once") => PermissionOptionKind::AllowOnce,
             Some("allow_always") => PermissionOptionKind::AllowAlways,
@@ -178,13 +178,13 @@ pub(super) struct ElicitationParams {
 }
 
 impl ElicitationParams {
-    pub(super) fn read(params: &Value) -> Option<Self> {
+    pub(super) fn from_json(params: &Value) -> Option<Self> {
         Self::deserialize(params).ok()
     }
 }
 
 /// Reads token counts, in the spelling of ACP or in that of `_meta.quota.token_count`.
-pub(super) fn usage(value: &Value) -> Option<TokenUsage> {
+pub(super) fn parse_token_usage(value: &Value) -> Option<TokenUsage> {
     let number = |names: &[&str]| names.iter().find_map(|name| value.get(name)?.as_u64());
     let usage = TokenUsage {
         input: number(&["inputTokens", "input_tokens"]),
@@ -193,11 +193,11 @@ pub(super) fn usage(value: &Value) -> Option<TokenUsage> {
         reasoning: number(&["thoughtTokens", "reasoningOutputTokens"]),
         ..TokenUsage::default()
     };
-    usage.if_known()
+    usage.into_non_empty()
 }
 
 /// Reads a `usage_update`, which reports the context window and the cost.
-pub(super) fn context_usage(update: &Value) -> Option<TokenUsage> {
+pub(super) fn parse_context_usage(update: &Value) -> Option<TokenUsage> {
     let cost = update.get("cost").and_then(|cost| {
         let currency = cost.get("currency").and_then(Value::as_str).unwrap_or_default().to_owned();
         Some(UsageCost { amount: cost.get("amount")?.as_f64()?, currency })
@@ -209,5 +209,5 @@ pub(super) fn context_usage(update: &Value) -> Option<TokenUsage> {
         cost,
         ..TokenUsage::default()
     };
-    usage.if_known()
+    usage.into_non_empty()
 }

@@ -14,9 +14,9 @@ use crate::rpc::{METHOD_NOT_FOUND, RpcWriter};
 use crate::subject::apply_args;
 use crate::turns::TurnCounts;
 
-/// Form of the answer to an open request.
+/// Format of the answer to an open request.
 #[derive(Debug, Clone)]
-pub(super) enum ServerAnswerForm {
+pub(super) enum ServerAnswerFormat {
     /// Decision from a list, with the permissions that it grants.
     Decision { options: Vec<PermissionOption>, permissions: Value },
     /// Answers to questions with these ids.
@@ -28,7 +28,7 @@ pub(super) enum ServerAnswerForm {
 /// Requests of the app server that are open.
 #[derive(Debug, Default)]
 pub(super) struct ServerRequests {
-    table: AgentRequestTable<ServerAnswerForm>,
+    table: AgentRequestTable<ServerAnswerFormat>,
 }
 
 impl ServerRequests {
@@ -43,52 +43,64 @@ impl ServerRequests {
         threads: &mut ServerThreads,
         rpc: &mut RpcWriter,
     ) -> Vec<Step> {
-        if let IdClaim::Reused(open) = self.table.claim(id) {
-            let withdrawn = open.map(|request| withdrawal_step(&request));
-            let reply = (!self.table.take_recorded(id)).then(|| rpc.conflict(id));
-            let report = Step::protocol_error(format!("the agent used the request id {id} again"));
-            return withdrawn.into_iter().chain(reply).chain([report]).collect();
+        if let IdClaim::Reused(reused_request) = self.table.register_id(id) {
+            let withdrawal = reused_request.map(|request| withdrawal_step(&request));
+            let reply = (!self.table.take_recorded_answer(id)).then(|| rpc.reused_id_response(id));
+            let error_step =
+                Step::protocol_error(format!("the agent used the request id {id} again"));
+            return withdrawal.into_iter().chain(reply).chain([error_step]).collect();
         }
-        let native = params.get("threadId").and_then(Value::as_str).unwrap_or_default();
-        let key = threads.key(native);
-        let Some((form, kind)) = read(method, params, key.and_then(|key| threads.find_mut(key)))
+        let native_id = params.get("threadId").and_then(Value::as_str).unwrap_or_default();
+        let key = threads.key(native_id);
+        let Some((answer_format, kind)) =
+            parse_request(method, params, key.and_then(|key| threads.find_mut(key)))
         else {
-            let text = "the client does not offer this method";
-            let reply =
-                (!self.table.take_recorded(id)).then(|| rpc.error(id, METHOD_NOT_FOUND, text));
+            let message = "the client does not offer this method";
+            let reply = (!self.table.take_recorded_answer(id))
+                .then(|| rpc.error_response(id, METHOD_NOT_FOUND, message));
             return reply.into_iter().collect();
         };
-        let recorded = self.table.recorded_line(id);
-        let turns = threads.turns_of(native);
-        let in_turn = turns.is_some_and(|turns| turns.contains_request(recorded));
-        let Some(session) = key.filter(|_| in_turn) else {
+        let answer_line = self.table.recorded_answer_line(id);
+        let turns = threads.turns_of(native_id);
+        let is_in_turn = turns.is_some_and(|turns| turns.contains_request(answer_line));
+        let Some(session) = key.filter(|_| is_in_turn) else {
             let cause = if key.is_some() { "outside of a turn" } else { "for an unknown session" };
-            let report = Step::protocol_error(format!("request {id} {cause}"));
-            return self.cancel(id, &form, rpc).into_iter().chain([report]).collect();
+            let error_step = Step::protocol_error(format!("request {id} {cause}"));
+            return self
+                .reply_cancelled(id, &answer_format, rpc)
+                .into_iter()
+                .chain([error_step])
+                .collect();
         };
         let is_cancelling =
             turns.is_some_and(TurnCounts::is_cancelling) && !self.table.is_recorded_as_open(id);
-        if recorded.is_some() || is_cancelling {
+        if answer_line.is_some() || is_cancelling {
             let result = self.table.recorded_result(id);
             let is_allowed = result.is_some_and(|it| it.get("decision") == Some(&json!("accept")));
             let call = AnsweredCall::of(&kind, is_allowed);
             let answered = Step::Answered { session, request: id.clone(), call };
-            return self.cancel(id, &form, rpc).into_iter().chain([answered]).collect();
+            return self
+                .reply_cancelled(id, &answer_format, rpc)
+                .into_iter()
+                .chain([answered])
+                .collect();
         }
-        self.table.open(UnansweredRequest { id: id.clone(), session, form });
-        vec![Step::Request {
+        self.table.insert(UnansweredRequest {
+            id: id.clone(),
             session,
-            request: Box::new(AgentRequest { request: id.clone(), kind }),
-        }]
+            answer_context: answer_format,
+        });
+        vec![Step::Request { session, request: Box::new(AgentRequest { id: id.clone(), kind }) }]
     }
 
-    fn cancel(
+    fn reply_cancelled(
         &mut self,
         id: &RequestId,
-        form: &ServerAnswerForm,
+        answer_format: &ServerAnswerFormat,
         rpc: &mut RpcWriter,
     ) -> Option<Step> {
-        (!self.table.take_recorded(id)).then(|| rpc.result(id, &cancelled(form)))
+        (!self.table.take_recorded_answer(id))
+            .then(|| rpc.result_response(id, &cancelled_result(answer_format)))
     }
 
     pub(super) fn answer(
@@ -97,44 +109,54 @@ impl ServerRequests {
         answer: RequestAnswer,
         rpc: &mut RpcWriter,
     ) -> Vec<Step> {
-        let Some(open) = self.table.find(id) else { return Vec::new() };
-        if open.session != session {
+        let Some(request) = self.table.find(id) else { return Vec::new() };
+        if request.session != session {
             return vec![Step::protocol_error("the request belongs to another session")];
         }
-        let Some(result) = result(&open.form, answer) else {
+        let Some(result) = answer_result(&request.answer_context, answer) else {
             return vec![Step::protocol_error("the answer does not fit the request")];
         };
-        self.table.close(id);
-        vec![rpc.result(id, &result)]
+        self.table.remove_request(id);
+        vec![rpc.result_response(id, &result)]
     }
 
     /// Handles the report that a request needs no answer any more. It receives one nevertheless: a replay could not
     /// distinguish a request without an answer from one whose answer was not written.
     pub(super) fn handle_resolved(&mut self, params: &Value, rpc: &mut RpcWriter) -> Vec<Step> {
-        let id = params.get("requestId").and_then(RequestId::read);
-        let Some(open) = id.and_then(|id| self.table.close(&id)) else { return Vec::new() };
-        vec![rpc.result(&open.id, &cancelled(&open.form)), withdrawal_step(&open)]
+        let id = params.get("requestId").and_then(RequestId::from_json);
+        let Some(request) = id.and_then(|id| self.table.remove_request(&id)) else {
+            return Vec::new();
+        };
+        vec![
+            rpc.result_response(&request.id, &cancelled_result(&request.answer_context)),
+            withdrawal_step(&request),
+        ]
     }
 
-    pub(super) fn close_session(&mut self, session: SessionKey, rpc: &mut RpcWriter) -> Vec<Step> {
-        let closed = self.table.close_session(session).into_iter();
-        closed
-            .flat_map(|open| [rpc.result(&open.id, &cancelled(&open.form)), withdrawal_step(&open)])
+    pub(super) fn cancel_all(&mut self, session: SessionKey, rpc: &mut RpcWriter) -> Vec<Step> {
+        let cancelled_requests = self.table.remove_requests_of(session).into_iter();
+        cancelled_requests
+            .flat_map(|request| {
+                [
+                    rpc.result_response(&request.id, &cancelled_result(&request.answer_context)),
+                    withdrawal_step(&request),
+                ]
+            })
             .collect()
     }
 }
 
-fn withdrawal_step(open: &UnansweredRequest<ServerAnswerForm>) -> Step {
-    Step::Withdraw { session: open.session, request: open.id.clone() }
+fn withdrawal_step(request: &UnansweredRequest<ServerAnswerFormat>) -> Step {
+    Step::Withdraw { session: request.session, request: request.id.clone() }
 }
 
 /// Reads a request; `None` if the client does not offer its method.
-fn read(
+fn parse_request(
     method: &str,
     params: &Value,
     thread: Option<&mut super::thread::ServerThread>,
-) -> Option<(ServerAnswerForm, AgentRequestKind)> {
-    let text = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);
+) -> Option<(ServerAnswerFormat, AgentRequestKind)> {
+    let string_field = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);
     let kind = match method {
         "item/commandExecution/requestApproval" => ToolKind::Execute,
         "item/fileChange/requestApproval" => ToolKind::Edit,
@@ -142,35 +164,35 @@ fn read(
         "item/tool/requestUserInput" => {
             let questions = params.get("questions").and_then(Value::as_array);
             let (message, schema) = questions_form(questions?);
-            let call = text("itemId");
+            let call_id = string_field("itemId");
             return Some((
-                ServerAnswerForm::Questions,
-                AgentRequestKind::Form { message, schema, call },
+                ServerAnswerFormat::Questions,
+                AgentRequestKind::Form { message, schema, call_id },
             ));
         }
         "mcpServer/elicitation/request" => {
-            let message = text("message").unwrap_or_default();
+            let message = string_field("message").unwrap_or_default();
             let schema = params.get("requestedSchema").cloned().unwrap_or_default();
-            let kind = AgentRequestKind::Form { message, schema, call: None };
-            return Some((ServerAnswerForm::Elicitation, kind));
+            let kind = AgentRequestKind::Form { message, schema, call_id: None };
+            return Some((ServerAnswerFormat::Elicitation, kind));
         }
         _ => return None,
     };
-    let id = text("itemId").unwrap_or_default();
-    let known = thread.and_then(|thread| thread.calls.get(&id).cloned());
-    let mut call = known.unwrap_or_else(|| ToolCall { id, kind, ..ToolCall::default() });
+    let id = string_field("itemId").unwrap_or_default();
+    let reported_call = thread.and_then(|thread| thread.calls.get(&id).cloned());
+    let mut call = reported_call.unwrap_or_else(|| ToolCall { id, kind, ..ToolCall::default() });
     if kind == ToolKind::Execute || call.args.is_null() {
         apply_args(&mut call, params);
     }
-    call.title = text("reason").or(call.title);
-    let options = decisions(params.get("availableDecisions"));
+    call.title = string_field("reason").or(call.title);
+    let options = parse_decisions(params.get("availableDecisions"));
     let permissions = params.get("permissions").cloned().unwrap_or_default();
-    let form = ServerAnswerForm::Decision { options: options.clone(), permissions };
-    Some((form, AgentRequestKind::Permission { call, options }))
+    let answer_format = ServerAnswerFormat::Decision { options: options.clone(), permissions };
+    Some((answer_format, AgentRequestKind::Permission { call, options }))
 }
 
 /// Returns the decisions to choose from. A decision that is an object applies to later calls too.
-fn decisions(list: Option<&Value>) -> Vec<PermissionOption> {
+fn parse_decisions(list: Option<&Value>) -> Vec<PermissionOption> {
     let default_decisions = json!(["accept", "decline", "cancel"]);
     let list = list.filter(|list| list.is_array()).unwrap_or(&default_decisions);
     let option = |decision: &Value| {
@@ -193,57 +215,66 @@ fn questions_form(questions: &[Value]) -> (String, Value) {
     let mut fields = Map::new();
     let mut texts = Vec::new();
     for question in questions {
-        let text = |name: &str| question.get(name).and_then(Value::as_str).unwrap_or_default();
-        texts.push(text("question").to_owned());
+        let string_field =
+            |name: &str| question.get(name).and_then(Value::as_str).unwrap_or_default();
+        texts.push(string_field("question").to_owned());
         let options = question.get("options").and_then(Value::as_array).into_iter().flatten();
         let labels: Vec<_> = options.filter_map(|option| option.get("label").cloned()).collect();
-        let mut field = json!({"type": "string", "title": text("question")});
+        let mut field = json!({"type": "string", "title": string_field("question")});
         if let (Some(field), false) = (field.as_object_mut(), labels.is_empty()) {
             field.insert("enum".to_owned(), labels.into());
         }
-        fields.insert(text("id").to_owned(), field);
+        fields.insert(string_field("id").to_owned(), field);
     }
     (texts.join("\n"), json!({"type": "object", "properties": fields}))
 }
 
-fn cancelled(form: &ServerAnswerForm) -> Value {
-    match form {
-        ServerAnswerForm::Decision { options, .. } => decision(options, &["cancel", "decline"]),
-        ServerAnswerForm::Questions => json!({"answers": {}}),
-        ServerAnswerForm::Elicitation => json!({"action": "cancel"}),
+fn cancelled_result(answer_format: &ServerAnswerFormat) -> Value {
+    match answer_format {
+        ServerAnswerFormat::Decision { options, .. } => {
+            decision_result(options, &["cancel", "decline"])
+        }
+        ServerAnswerFormat::Questions => json!({"answers": {}}),
+        ServerAnswerFormat::Elicitation => json!({"action": "cancel"}),
     }
 }
 
 /// Returns the first of the decisions that the server offers. `permissions` is part of the answer to a request for
 /// permissions, and an unknown field elsewhere.
-fn decision(options: &[PermissionOption], preferred: &[&str]) -> Value {
-    let offered = |name: &&&str| {
+fn decision_result(options: &[PermissionOption], preferred_names: &[&str]) -> Value {
+    let is_offered = |name: &&&str| {
         options.iter().any(|it| it.id == **name && it.kind == PermissionOptionKind::RejectOnce)
     };
-    let name = preferred.iter().find(offered).unwrap_or(&"cancel");
+    let name = preferred_names.iter().find(is_offered).unwrap_or(&"cancel");
     json!({"decision": name, "permissions": {}})
 }
 
 /// Returns the result that expresses the answer; `None` if the answer does not fit.
-fn result(form: &ServerAnswerForm, answer: RequestAnswer) -> Option<Value> {
-    match (form, answer) {
-        (form, RequestAnswer::Cancelled) => Some(cancelled(form)),
-        (ServerAnswerForm::Decision { options, permissions }, RequestAnswer::Allow) => {
-            let accepts =
+fn answer_result(answer_format: &ServerAnswerFormat, answer: RequestAnswer) -> Option<Value> {
+    match (answer_format, answer) {
+        (answer_format, RequestAnswer::Cancelled) => Some(cancelled_result(answer_format)),
+        (ServerAnswerFormat::Decision { options, permissions }, RequestAnswer::Allow) => {
+            let offers_accept =
                 options.iter().any(|option| option.kind == PermissionOptionKind::AllowOnce);
-            let accept = match permissions {
+            let accept_result = match permissions {
                 Value::Null => json!({"decision": "accept"}),
                 granted => json!({"decision": "accept", "permissions": granted, "scope": "turn"}),
             };
-            Some(if accepts { accept } else { decision(options, &["decline", "cancel"]) })
+            Some(if offers_accept {
+                accept_result
+            } else {
+                decision_result(options, &["decline", "cancel"])
+            })
         }
-        (ServerAnswerForm::Decision { options, .. }, RequestAnswer::Deny { .. }) => {
-            Some(decision(options, &["decline", "cancel"]))
+        (ServerAnswerFormat::Decision { options, .. }, RequestAnswer::Deny { .. }) => {
+            Some(decision_result(options, &["decline", "cancel"]))
         }
-        (ServerAnswerForm::Decision { .. }, RequestAnswer::Form { .. }) => None,
-        (ServerAnswerForm::Questions | ServerAnswerForm::Elicitation, RequestAnswer::Allow) => None,
+        (ServerAnswerFormat::Decision { .. }, RequestAnswer::Form { .. }) => None,
+        (ServerAnswerFormat::Questions | ServerAnswerFormat::Elicitation, RequestAnswer::Allow) => {
+            None
+        }
         (
-            ServerAnswerForm::Questions,
+            ServerAnswerFormat::Questions,
             RequestAnswer::Form { action: FormAction::Accept(values) },
         ) => {
             let values = values.as_object().cloned().unwrap_or_default();
@@ -254,13 +285,14 @@ fn result(form: &ServerAnswerForm, answer: RequestAnswer) -> Option<Value> {
             let answers: Map<_, _> = values.into_iter().map(answer).collect();
             Some(json!({"answers": answers}))
         }
-        (ServerAnswerForm::Questions, RequestAnswer::Deny { .. } | RequestAnswer::Form { .. }) => {
-            Some(cancelled(form))
-        }
-        (ServerAnswerForm::Elicitation, RequestAnswer::Deny { .. }) => {
+        (
+            ServerAnswerFormat::Questions,
+            RequestAnswer::Deny { .. } | RequestAnswer::Form { .. },
+        ) => Some(cancelled_result(answer_format)),
+        (ServerAnswerFormat::Elicitation, RequestAnswer::Deny { .. }) => {
             Some(json!({"action": "decline"}))
         }
-        (ServerAnswerForm::Elicitation, RequestAnswer::Form { action }) => Some(match action {
+        (ServerAnswerFormat::Elicitation, RequestAnswer::Form { action }) => Some(match action {
             FormAction::Accept(values) => json!({"action": "accept", "content": values}),
             FormAction::Decline => json!({"action": "decline"}),
             FormAction::Cancel => json!({"action": "cancel"}),

@@ -20,25 +20,27 @@ const SANDBOX_NAMES: &[(&str, &str)] = &[
 #[derive(Debug)]
 pub(super) struct ThreadOpening {
     pub(super) session: SessionKey,
-    pub(super) target: Option<String>,
+    pub(super) resume_id: Option<String>,
     params: Map<String, Value>,
     pub(super) is_replayed: bool,
 }
 
 impl ThreadOpening {
     pub(super) fn new(session: SessionKey, start: SessionStart, cwd: &str) -> Self {
-        let target = match start {
+        let resume_id = match start {
             SessionStart::New => None,
             SessionStart::Resume { id } => Some(id),
         };
-        let thread = target.iter().map(|id| ("threadId".to_owned(), Value::from(id.as_str())));
-        let fixed = [("cwd", cwd), ("approvalPolicy", "on-request")];
-        let fixed = fixed.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value)));
-        let params = thread.chain(fixed).collect();
-        Self { session, target, params, is_replayed: false }
+        let thread_param =
+            resume_id.iter().map(|id| ("threadId".to_owned(), Value::from(id.as_str())));
+        let fixed_params = [("cwd", cwd), ("approvalPolicy", "on-request")];
+        let fixed_params =
+            fixed_params.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value)));
+        let params = thread_param.chain(fixed_params).collect();
+        Self { session, resume_id, params, is_replayed: false }
     }
 
-    pub(super) fn set(
+    pub(super) fn apply_settings(
         &mut self,
         mode: Option<String>,
         model: Option<String>,
@@ -51,17 +53,17 @@ impl ThreadOpening {
     }
 
     /// Returns the opening of a replayed request.
-    pub(super) fn replayed(session: SessionKey, target: Option<String>, params: &Value) -> Self {
+    pub(super) fn replayed(session: SessionKey, resume_id: Option<String>, params: &Value) -> Self {
         let params = params.as_object().cloned().unwrap_or_default();
-        Self { session, target, params, is_replayed: true }
+        Self { session, resume_id, params, is_replayed: true }
     }
 
     pub(super) fn request(&self) -> (&'static str, Value) {
-        let method = if self.target.is_some() { "thread/resume" } else { "thread/start" };
+        let method = if self.resume_id.is_some() { "thread/resume" } else { "thread/start" };
         (method, Value::Object(self.params.clone()))
     }
 
-    pub(super) fn fail(&self, fault: OpenFault, message: &str) -> Step {
+    pub(super) fn failed_step(&self, fault: OpenFault, message: &str) -> Step {
         Step::OpenFailed { session: self.session, fault, message: message.to_owned() }
     }
 
@@ -73,15 +75,15 @@ impl ThreadOpening {
 /// Open thread.
 #[derive(Debug, Default)]
 pub(super) struct ServerThread {
-    native: String,
+    native_id: String,
     /// Id of the turn in progress, once reported.
-    pub(super) turn: Option<String>,
+    pub(super) turn_id: Option<String>,
     /// True if an interruption waits for the id of the turn.
-    pub(super) is_interrupted: bool,
+    pub(super) is_interrupt_pending: bool,
     /// Messages whose text was streamed.
-    pub(super) streamed: HashSet<String>,
+    pub(super) streamed_message_ids: HashSet<String>,
     /// Tool calls that a step has reported.
-    pub(super) reported: HashSet<String>,
+    pub(super) reported_call_ids: HashSet<String>,
     /// Changes of the files of a call, for a later request that does not repeat them.
     pub(super) calls: HashMap<String, crate::model::tool_call::ToolCall>,
     pub(super) usage: Option<TokenUsage>,
@@ -93,84 +95,86 @@ pub(super) struct ServerThread {
 impl ServerThread {
     /// Clears what belongs to the turn; returns its usage.
     pub(super) fn end_turn(&mut self) -> Option<TokenUsage> {
-        let (native, model) = (std::mem::take(&mut self.native), self.model.take());
-        let ended = std::mem::replace(self, Self { native, model, ..Self::default() });
-        ended.usage
+        let (native_id, model) = (std::mem::take(&mut self.native_id), self.model.take());
+        let ended_thread = std::mem::replace(self, Self { native_id, model, ..Self::default() });
+        ended_thread.usage
     }
 }
 
 /// Threads by key and by native id.
 #[derive(Debug, Default)]
 pub(super) struct ServerThreads {
-    open: BTreeMap<SessionKey, ServerThread>,
-    keys: HashMap<String, SessionKey>,
-    turns: HashMap<String, TurnCounts>,
+    open_threads: BTreeMap<SessionKey, ServerThread>,
+    keys_by_native_id: HashMap<String, SessionKey>,
+    turns_by_native_id: HashMap<String, TurnCounts>,
 }
 
 impl ServerThreads {
     pub(super) fn contains(&self, key: SessionKey) -> bool {
-        self.open.contains_key(&key)
+        self.open_threads.contains_key(&key)
     }
 
-    pub(super) fn key(&self, native: &str) -> Option<SessionKey> {
-        self.keys.get(native).copied()
+    pub(super) fn key(&self, native_id: &str) -> Option<SessionKey> {
+        self.keys_by_native_id.get(native_id).copied()
     }
 
-    pub(super) fn native(&self, key: SessionKey) -> Option<String> {
-        self.open.get(&key).map(|thread| thread.native.clone())
+    pub(super) fn native_id(&self, key: SessionKey) -> Option<String> {
+        self.open_threads.get(&key).map(|thread| thread.native_id.clone())
     }
 
-    pub(super) fn natives(&self) -> Vec<String> {
-        self.open.values().map(|thread| thread.native.clone()).collect()
+    pub(super) fn native_ids(&self) -> Vec<String> {
+        self.open_threads.values().map(|thread| thread.native_id.clone()).collect()
     }
 
     pub(super) fn find_mut(&mut self, key: SessionKey) -> Option<&mut ServerThread> {
-        self.open.get_mut(&key)
+        self.open_threads.get_mut(&key)
     }
 
-    pub(super) fn turns(&mut self, native: &str) -> &mut TurnCounts {
-        self.turns.entry(native.to_owned()).or_default()
+    pub(super) fn turns_mut(&mut self, native_id: &str) -> &mut TurnCounts {
+        self.turns_by_native_id.entry(native_id.to_owned()).or_default()
     }
 
-    pub(super) fn turns_of(&self, native: &str) -> Option<&TurnCounts> {
-        self.turns.get(native)
+    pub(super) fn turns_of(&self, native_id: &str) -> Option<&TurnCounts> {
+        self.turns_by_native_id.get(native_id)
     }
 
     pub(super) fn remove(&mut self, key: SessionKey) {
-        if let Some(thread) = self.open.remove(&key) {
-            self.keys.remove(&thread.native);
+        if let Some(thread) = self.open_threads.remove(&key) {
+            self.keys_by_native_id.remove(&thread.native_id);
         }
     }
 
     /// Adds a thread, if the response confirms the sandbox of the request.
     pub(super) fn handle_open_response(&mut self, opening: ThreadOpening, result: &Value) -> Step {
-        let text = |path: &str| result.pointer(path).and_then(Value::as_str).map(str::to_owned);
-        let Some(native) = text("/thread/id").or_else(|| opening.target.clone()) else {
-            return opening.fail(OpenFault::Other, "the response has no thread id");
+        let string_at =
+            |path: &str| result.pointer(path).and_then(Value::as_str).map(str::to_owned);
+        let Some(native_id) = string_at("/thread/id").or_else(|| opening.resume_id.clone()) else {
+            return opening.failed_step(OpenFault::Other, "the response has no thread id");
         };
-        if self.keys.contains_key(&native) {
-            return opening.fail(OpenFault::Other, "the id belongs to another open session");
+        if self.keys_by_native_id.contains_key(&native_id) {
+            return opening.failed_step(OpenFault::Other, "the id belongs to another open session");
         }
-        let sandbox = text("/sandbox/type");
-        let known = SANDBOX_NAMES.iter().find(|(_, name)| Some(*name) == sandbox.as_deref());
-        let mode = known.map(|(name, _)| (*name).to_owned()).or(sandbox);
+        let sandbox = string_at("/sandbox/type");
+        let sandbox_names =
+            SANDBOX_NAMES.iter().find(|(_, name)| Some(*name) == sandbox.as_deref());
+        let mode = sandbox_names.map(|(name, _)| (*name).to_owned()).or(sandbox);
         if let Some(requested) = opening.mode()
             && mode.as_deref() != Some(requested)
         {
             let message =
                 format!("sandbox `{requested}` was requested, but the agent reports {mode:?}");
             let fault = OpenFault::ModeNotConfirmed { requested: requested.to_owned() };
-            return opening.fail(fault, &message);
+            return opening.failed_step(fault, &message);
         }
-        let (session, model) = (opening.session, text("/model"));
+        let (session, model) = (opening.session, string_at("/model"));
         let thread = ServerThread {
-            native: native.clone(),
+            native_id: native_id.clone(),
             model: model.clone(),
             ..ServerThread::default()
         };
-        self.keys.insert(native.clone(), session);
-        self.open.insert(session, thread);
+        self.keys_by_native_id.insert(native_id.clone(), session);
+        self.open_threads.insert(session, thread);
         let modes = SANDBOX_NAMES.iter().map(|(name, _)| (*name).to_owned()).collect();
-        Step::Opened { session, id: native, modes, mode, model }
+        Step::Opened { session, id: native_id, modes, mode, model }
     }
 }

@@ -44,7 +44,7 @@ impl StepBuilder {
     }
 
     /// Returns a tool call with its subject, and remembers it.
-    pub(super) fn call(&mut self, id: &str, name: &str, input: &Value) -> ToolCall {
+    pub(super) fn record_call(&mut self, id: &str, name: &str, input: &Value) -> ToolCall {
         let kind = TOOL_KINDS.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
         let mut call = ToolCall {
             id: id.to_owned(),
@@ -53,13 +53,14 @@ impl StepBuilder {
             ..ToolCall::default()
         };
         apply_args(&mut call, input);
-        let text = |name: &str| input.get(name).and_then(Value::as_str).map(str::to_owned);
-        if let Some(path) = text("notebook_path") {
+        let string_field = |name: &str| input.get(name).and_then(Value::as_str).map(str::to_owned);
+        if let Some(path) = string_field("notebook_path") {
             add_path(&mut call, &path);
         }
-        let new = text("new_string").or_else(|| text("content"));
-        if let (ToolKind::Edit, Some(path), Some(new)) = (call.kind, text("file_path"), new) {
-            call.diffs.push(FileDiff { path, old: text("old_string"), new });
+        let new = string_field("new_string").or_else(|| string_field("content"));
+        if let (ToolKind::Edit, Some(path), Some(new)) = (call.kind, string_field("file_path"), new)
+        {
+            call.diffs.push(FileDiff { path, old: string_field("old_string"), new });
         }
         self.calls.insert(id.to_owned(), call.clone());
         call
@@ -76,21 +77,26 @@ impl StepBuilder {
         let content = message.pointer("/message/content").and_then(Value::as_array);
         match kind {
             "assistant" => {
-                let id = message.pointer("/message/id").and_then(Value::as_str);
+                let message_id = message.pointer("/message/id").and_then(Value::as_str);
                 let is_nested = message.get("parent_tool_use_id").is_some_and(|it| !it.is_null());
                 let blocks = content.into_iter().flatten();
-                blocks.filter_map(|it| self.block(session, it, id.filter(|_| !is_nested))).collect()
+                blocks
+                    .filter_map(|it| {
+                        self.block_step(session, it, message_id.filter(|_| !is_nested))
+                    })
+                    .collect()
             }
             "user" => {
                 let blocks = content.into_iter().flatten();
-                blocks.filter_map(|block| self.result(session, block)).collect()
+                blocks.filter_map(|block| self.tool_result_step(session, block)).collect()
             }
             "system" => {
-                let text = |name: &str| message.get(name).and_then(Value::as_str);
-                if text("subtype") == Some("compact_boundary") {
+                let string_field = |name: &str| message.get(name).and_then(Value::as_str);
+                if string_field("subtype") == Some("compact_boundary") {
                     return vec![Step::Compacted { session }];
                 }
-                let mode = text("permissionMode").and_then(|mode| self.change_mode(session, mode));
+                let mode =
+                    string_field("permissionMode").and_then(|mode| self.change_mode(session, mode));
                 mode.into_iter().collect()
             }
             _ => Vec::new(),
@@ -98,24 +104,32 @@ impl StepBuilder {
     }
 
     /// Returns the step of a block of an answer. Texts without a message id are of a nested agent and have none.
-    fn block(&mut self, session: SessionKey, block: &Value, message: Option<&str>) -> Option<Step> {
-        let text = |name: &str| block.get(name).and_then(Value::as_str);
-        let channel = match text("type")? {
+    fn block_step(
+        &mut self,
+        session: SessionKey,
+        block: &Value,
+        message_id: Option<&str>,
+    ) -> Option<Step> {
+        let string_field = |name: &str| block.get(name).and_then(Value::as_str);
+        let role = match string_field("type")? {
             "text" => TextRole::Answer,
             "thinking" => TextRole::Thought,
             "tool_use" => {
                 let input = block.get("input").cloned().unwrap_or_default();
-                let call = Box::new(self.call(text("id")?, text("name")?, &input));
+                let call =
+                    Box::new(self.record_call(string_field("id")?, string_field("name")?, &input));
                 return Some(Step::Tool { session, call, is_new: true });
             }
             _ => return None,
         };
-        let text = text("text").or_else(|| text("thinking")).filter(|text| !text.is_empty())?;
-        let message = Some(message?.to_owned());
-        Some(Step::Text { session, message, channel, text: text.to_owned() })
+        let text = string_field("text")
+            .or_else(|| string_field("thinking"))
+            .filter(|text| !text.is_empty())?;
+        let message_id = Some(message_id?.to_owned());
+        Some(Step::Text { session, message_id, role, text: text.to_owned() })
     }
 
-    fn result(&mut self, session: SessionKey, block: &Value) -> Option<Step> {
+    fn tool_result_step(&mut self, session: SessionKey, block: &Value) -> Option<Step> {
         let id = block.get("tool_use_id")?.as_str()?;
         let call = self.calls.get_mut(id)?;
         let is_error = block.get("is_error") == Some(&Value::Bool(true));
@@ -125,8 +139,8 @@ impl StepBuilder {
 }
 
 /// Returns the content block of a part of a prompt. Links and sounds have no block of their own.
-pub(super) fn block(part: &PromptPart) -> Value {
-    let source =
+pub(super) fn content_block(part: &PromptPart) -> Value {
+    let base64_source =
         |mime: &str, data: &str| json!({"type": "base64", "media_type": mime, "data": data});
     match part {
         PromptPart::Text(text) => json!({"type": "text", "text": text}),
@@ -138,27 +152,27 @@ pub(super) fn block(part: &PromptPart) -> Value {
             json!({"type": "document", "title": uri, "source": source})
         }
         PromptPart::Resource { uri, mime, body: ResourceBody::Base64(data) } => {
-            let source = source(mime.as_deref().unwrap_or("application/pdf"), data);
+            let source = base64_source(mime.as_deref().unwrap_or("application/pdf"), data);
             json!({"type": "document", "title": uri, "source": source})
         }
         PromptPart::Image { mime, base64 } | PromptPart::Audio { mime, base64 } => {
-            json!({"type": "image", "source": source(mime, base64)})
+            json!({"type": "image", "source": base64_source(mime, base64)})
         }
     }
 }
 
 /// Returns the end of a turn from its `result` message.
-pub(super) fn end(session: SessionKey, result: &Value, is_cancelling: bool) -> Step {
-    let text = |name: &str| result.get(name).and_then(Value::as_str);
+pub(super) fn turn_ended_step(session: SessionKey, result: &Value, is_cancelling: bool) -> Step {
+    let string_field = |name: &str| result.get(name).and_then(Value::as_str);
     let is_error = result.get("is_error") == Some(&Value::Bool(true));
-    let end = match (text("subtype"), text("stop_reason")) {
+    let turn_outcome = match (string_field("subtype"), string_field("stop_reason")) {
         _ if is_cancelling => TurnOutcome::Cancelled,
         (Some("error_max_turns"), _) => TurnOutcome::MaxTurnRequests,
-        (Some("success"), _) if is_error => failed(result),
+        (Some("success"), _) if is_error => failed_outcome(result),
         (Some("success"), Some("max_tokens")) => TurnOutcome::MaxTokens,
         (Some("success"), Some("refusal")) => TurnOutcome::Refusal,
         (Some("success"), _) => TurnOutcome::EndTurn,
-        _ => failed(result),
+        _ => failed_outcome(result),
     };
     let number = |path: &str| result.pointer(path).and_then(Value::as_u64);
     let cost = result.get("total_cost_usd").and_then(Value::as_f64);
@@ -170,15 +184,15 @@ pub(super) fn end(session: SessionKey, result: &Value, is_cancelling: bool) -> S
         cost: cost.map(|amount| UsageCost { amount, currency: "USD".to_owned() }),
         ..TokenUsage::default()
     };
-    Step::TurnEnded { session, end, usage: usage.if_known() }
+    Step::TurnEnded { session, outcome: turn_outcome, usage: usage.into_non_empty() }
 }
 
-fn failed(result: &Value) -> TurnOutcome {
+fn failed_outcome(result: &Value) -> TurnOutcome {
     let code = result.get("api_error_status").and_then(Value::as_i64).unwrap_or_default();
     let errors = result.get("errors").and_then(Value::as_array).into_iter().flatten();
     let errors = errors.filter_map(Value::as_str).collect::<Vec<_>>().join("; ");
     let text = result.get("result").and_then(Value::as_str).unwrap_or(&errors);
     let error = AgentError { code, message: text.to_owned() };
-    let is_authentication = error.is_authentication();
+    let is_authentication = error.is_authentication_error();
     TurnOutcome::Failed { code, message: error.message, is_authentication }
 }

@@ -5,50 +5,54 @@ use serde_json::Value;
 use super::requests;
 use super::sender::REQUEST_ID_PREFIX;
 use super::session::ControlSetting;
-use super::{ControlConnection, ControlInitializeState, ControlPending};
+use super::{ControlConnection, ControlInitializeState, ControlPendingRequest};
 use crate::model::ids::RequestId;
 
 /// Records a sent line.
-pub(super) fn record(connection: &mut ControlConnection, line: &[u8]) {
+pub(super) fn record_sent_line(connection: &mut ControlConnection, line: &[u8]) {
     let Ok(message) = serde_json::from_slice::<Value>(line) else { return };
-    connection.sender.lines += 1;
-    let text = |path: &str| message.pointer(path).and_then(Value::as_str);
-    match text("/type") {
-        Some("user") => connection.turns.record_prompt(connection.sender.lines),
+    connection.sender.sent_lines += 1;
+    let string_at = |path: &str| message.pointer(path).and_then(Value::as_str);
+    match string_at("/type") {
+        Some("user") => connection.turns.record_prompt(connection.sender.sent_lines),
         Some("control_response") => {
-            if let Some(id) = text("/response/request_id") {
-                let is_conflict = requests::is_conflict(&message);
+            if let Some(id) = string_at("/response/request_id") {
+                let rejects_reused_id = requests::rejects_reused_id(&message);
                 let id = RequestId::Text(id.to_owned());
                 let result = message.pointer("/response/response").cloned().unwrap_or_default();
-                let answer = (is_conflict, result);
-                connection.requests.record_answer(id, connection.sender.lines, answer);
+                let answer = (rejects_reused_id, result);
+                connection.requests.record_answer(id, connection.sender.sent_lines, answer);
             }
         }
-        _ => request(connection, &message),
+        _ => record_request(connection, &message),
     }
 }
 
-fn request(connection: &mut ControlConnection, message: &Value) {
-    let text = |path: &str| message.pointer(path).and_then(Value::as_str);
-    let Some(id) = text("/request_id").map(str::to_owned) else { return };
-    let number = id.strip_prefix(REQUEST_ID_PREFIX).and_then(|number| number.parse().ok());
-    connection.sender.next = connection.sender.next.max(number.unwrap_or_default());
+fn record_request(connection: &mut ControlConnection, message: &Value) {
+    let string_at = |path: &str| message.pointer(path).and_then(Value::as_str);
+    let Some(id) = string_at("/request_id").map(str::to_owned) else { return };
+    let request_number =
+        id.strip_prefix(REQUEST_ID_PREFIX).and_then(|request_number| request_number.parse().ok());
+    connection.sender.last_request_number =
+        connection.sender.last_request_number.max(request_number.unwrap_or_default());
     let request = message.get("request").cloned().unwrap_or_default();
-    match text("/request/subtype") {
+    match string_at("/request/subtype") {
         Some("initialize") => {
-            connection.initialized = ControlInitializeState::Waiting;
-            connection.pending.insert(id, ControlPending::Initialize);
+            connection.initialize_state = ControlInitializeState::Waiting;
+            connection.pending_requests.insert(id, ControlPendingRequest::Initialize);
         }
         Some("interrupt") => {
             connection.turns.record_cancel();
-            connection.pending.insert(id, ControlPending::Interrupt);
+            connection.pending_requests.insert(id, ControlPendingRequest::Interrupt);
         }
         _ => {
-            let Some(setting) = ControlSetting::read(&request) else { return };
+            let Some(setting) = ControlSetting::from_request(&request) else { return };
             if connection.turns.is_running() {
-                connection.pending.insert(id, ControlPending::Setting(setting));
+                connection
+                    .pending_requests
+                    .insert(id, ControlPendingRequest::SessionSetting(setting));
             } else {
-                connection.recorded.push_back((id, setting));
+                connection.recorded_settings.push_back((id, setting));
             }
         }
     }

@@ -22,7 +22,7 @@ pub(super) struct ControlRequests {
 }
 
 /// Returns whether a sent response rejects a request with a reused id.
-pub(super) fn is_conflict(message: &Value) -> bool {
+pub(super) fn rejects_reused_id(message: &Value) -> bool {
     message.pointer("/response/error").and_then(Value::as_str) == Some(ID_IN_USE)
 }
 
@@ -37,38 +37,42 @@ impl ControlRequests {
         (session, turns, step_builder): (Option<SessionKey>, &TurnCounts, &mut StepBuilder),
         sender: &mut ControlSender,
     ) -> Vec<Step> {
-        let text = |path: &str| message.pointer(path).and_then(Value::as_str);
-        let Some(id) = text("/request_id").map(|id| RequestId::Text(id.to_owned())) else {
+        let string_at = |path: &str| message.pointer(path).and_then(Value::as_str);
+        let Some(id) = string_at("/request_id").map(|id| RequestId::Text(id.to_owned())) else {
             return vec![Step::protocol_error("control request without an id")];
         };
-        if let IdClaim::Reused(open) = self.table.claim(&id) {
-            let withdrawn = open.map(|request| withdrawal_step(&request));
+        if let IdClaim::Reused(reused_request) = self.table.register_id(&id) {
+            let withdrawal = reused_request.map(|request| withdrawal_step(&request));
             let reply = self.reply(&id, &Err(ID_IN_USE), sender);
-            let report = Step::protocol_error(format!("the agent used the request id {id} again"));
-            return withdrawn.into_iter().chain(reply).chain([report]).collect();
+            let error_step =
+                Step::protocol_error(format!("the agent used the request id {id} again"));
+            return withdrawal.into_iter().chain(reply).chain([error_step]).collect();
         }
-        if text("/request/subtype") != Some("can_use_tool") {
+        if string_at("/request/subtype") != Some("can_use_tool") {
             let reply = self.reply(&id, &Err("the client does not offer this request"), sender);
             return reply.into_iter().collect();
         }
-        let recorded = self.table.recorded_line(&id);
-        let in_turn = turns.contains_request(recorded);
-        let Some(session) = session.filter(|_| in_turn) else {
-            let reply = self.reply(&id, &Ok(cancelled()), sender);
-            let report = Step::protocol_error(format!("request {id} outside of a turn"));
-            return reply.into_iter().chain([report]).collect();
+        let answer_line = self.table.recorded_answer_line(&id);
+        let is_in_turn = turns.contains_request(answer_line);
+        let Some(session) = session.filter(|_| is_in_turn) else {
+            let reply = self.reply(&id, &Ok(cancelled_result()), sender);
+            let error_step = Step::protocol_error(format!("request {id} outside of a turn"));
+            return reply.into_iter().chain([error_step]).collect();
         };
         let input = message.pointer("/request/input").cloned().unwrap_or_default();
-        let tool = text("/request/tool_name").unwrap_or_default();
-        let mut call =
-            step_builder.call(text("/request/tool_use_id").unwrap_or_default(), tool, &input);
-        call.title = text("/request/description").map(str::to_owned);
+        let tool_name = string_at("/request/tool_name").unwrap_or_default();
+        let mut call = step_builder.record_call(
+            string_at("/request/tool_use_id").unwrap_or_default(),
+            tool_name,
+            &input,
+        );
+        call.title = string_at("/request/description").map(str::to_owned);
         let is_cancelling = turns.is_cancelling() && !self.table.is_recorded_as_open(&id);
-        if recorded.is_some() || is_cancelling {
+        if answer_line.is_some() || is_cancelling {
             let result = self.table.recorded_result(&id);
             let is_allowed = result.is_some_and(|it| it.get("behavior") == Some(&json!("allow")));
             let call = Some(AnsweredCall { id: call.id, is_allowed });
-            let reply = self.reply(&id, &Ok(cancelled()), sender);
+            let reply = self.reply(&id, &Ok(cancelled_result()), sender);
             let answered = Step::Answered { session, request: id, call };
             return reply.into_iter().chain([answered]).collect();
         }
@@ -82,8 +86,8 @@ impl ControlRequests {
             option("deny", "Deny", PermissionOptionKind::RejectOnce),
         ];
         let kind = AgentRequestKind::Permission { call, options };
-        self.table.open(UnansweredRequest { id: id.clone(), session, form: input });
-        vec![Step::Request { session, request: Box::new(AgentRequest { request: id, kind }) }]
+        self.table.insert(UnansweredRequest { id: id.clone(), session, answer_context: input });
+        vec![Step::Request { session, request: Box::new(AgentRequest { id, kind }) }]
     }
 
     /// Answers a request, unless a replayed line answers it.
@@ -93,7 +97,7 @@ impl ControlRequests {
         response: &Result<Value, &str>,
         sender: &mut ControlSender,
     ) -> Option<Step> {
-        (!self.table.take_recorded(id)).then(|| respond(id, response, sender))
+        (!self.table.take_recorded_answer(id)).then(|| response_step(id, response, sender))
     }
 
     pub(super) fn answer(
@@ -102,55 +106,68 @@ impl ControlRequests {
         answer: RequestAnswer,
         sender: &mut ControlSender,
     ) -> Vec<Step> {
-        let Some(open) = self.table.find(id) else { return Vec::new() };
-        if open.session != session {
+        let Some(request) = self.table.find(id) else { return Vec::new() };
+        if request.session != session {
             return vec![Step::protocol_error("the request belongs to another session")];
         }
         let response = match answer {
-            RequestAnswer::Allow => json!({"behavior": "allow", "updatedInput": open.form}),
+            RequestAnswer::Allow => {
+                json!({"behavior": "allow", "updatedInput": request.answer_context})
+            }
             RequestAnswer::Deny { message } => {
                 json!({"behavior": "deny", "message": message.as_deref().unwrap_or("denied")})
             }
-            RequestAnswer::Cancelled => cancelled(),
+            RequestAnswer::Cancelled => cancelled_result(),
             RequestAnswer::Form { .. } => {
                 return vec![Step::protocol_error("the answer does not fit the request")];
             }
         };
-        self.table.close(id);
-        vec![respond(id, &Ok(response), sender)]
+        self.table.remove_request(id);
+        vec![response_step(id, &Ok(response), sender)]
     }
 
     pub(super) fn withdraw(&mut self, message: &Value, sender: &mut ControlSender) -> Vec<Step> {
-        let id = message.get("request_id").and_then(RequestId::read);
-        let Some(open) = id.and_then(|id| self.table.close(&id)) else { return Vec::new() };
-        vec![respond(&open.id, &Ok(cancelled()), sender), withdrawal_step(&open)]
+        let id = message.get("request_id").and_then(RequestId::from_json);
+        let Some(request) = id.and_then(|id| self.table.remove_request(&id)) else {
+            return Vec::new();
+        };
+        vec![response_step(&request.id, &Ok(cancelled_result()), sender), withdrawal_step(&request)]
     }
 
-    pub(super) fn close_all(
+    pub(super) fn cancel_all(
         &mut self,
         session: SessionKey,
         sender: &mut ControlSender,
     ) -> Vec<Step> {
-        let closed = self.table.close_session(session).into_iter();
-        closed
-            .flat_map(|open| [respond(&open.id, &Ok(cancelled()), sender), withdrawal_step(&open)])
+        let cancelled_requests = self.table.remove_requests_of(session).into_iter();
+        cancelled_requests
+            .flat_map(|request| {
+                [
+                    response_step(&request.id, &Ok(cancelled_result()), sender),
+                    withdrawal_step(&request),
+                ]
+            })
             .collect()
     }
 }
 
-fn respond(id: &RequestId, response: &Result<Value, &str>, sender: &mut ControlSender) -> Step {
-    let id = id.json();
+fn response_step(
+    id: &RequestId,
+    response: &Result<Value, &str>,
+    sender: &mut ControlSender,
+) -> Step {
+    let id = id.to_json();
     let response = match response {
         Ok(response) => json!({"subtype": "success", "request_id": id, "response": response}),
         Err(error) => json!({"subtype": "error", "request_id": id, "error": error}),
     };
-    sender.line(&json!({"type": "control_response", "response": response}))
+    sender.send_line(&json!({"type": "control_response", "response": response}))
 }
 
-fn withdrawal_step(open: &UnansweredRequest<Value>) -> Step {
-    Step::Withdraw { session: open.session, request: open.id.clone() }
+fn withdrawal_step(request: &UnansweredRequest<Value>) -> Step {
+    Step::Withdraw { session: request.session, request: request.id.clone() }
 }
 
-fn cancelled() -> Value {
+fn cancelled_result() -> Value {
     json!({"behavior": "deny", "message": "the request was cancelled"})
 }

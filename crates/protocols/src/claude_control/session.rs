@@ -32,11 +32,12 @@ impl ControlSetting {
         }
     }
 
-    pub(super) fn read(request: &Value) -> Option<Self> {
-        let text = |name: &str| request.get(name).and_then(Value::as_str).map(str::to_owned);
-        match text("subtype")?.as_str() {
-            "set_permission_mode" => text("mode").map(Self::Mode),
-            "set_model" => text("model").map(Self::Model),
+    pub(super) fn from_request(request: &Value) -> Option<Self> {
+        let string_field =
+            |name: &str| request.get(name).and_then(Value::as_str).map(str::to_owned);
+        match string_field("subtype")?.as_str() {
+            "set_permission_mode" => string_field("mode").map(Self::Mode),
+            "set_model" => string_field("model").map(Self::Model),
             _ => None,
         }
     }

@@ -57,7 +57,7 @@ pub enum Command {
         /// Session of the request.
         session: SessionKey,
         /// Id of the request, from [`crate::AgentRequest`].
-        request: RequestId,
+        request_id: RequestId,
         /// Answer to the request.
         answer: RequestAnswer,
     },

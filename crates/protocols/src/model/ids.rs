@@ -19,7 +19,7 @@ pub enum RequestId {
 
 impl RequestId {
     /// Returns the id in JSON, or `None` if JSON-RPC does not permit the value as an id.
-    pub(crate) fn read(value: &Value) -> Option<Self> {
+    pub(crate) fn from_json(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Some(Self::Text(text.clone())),
             other => other.as_i64().map(Self::Number),
@@ -27,7 +27,7 @@ impl RequestId {
     }
 
     /// Returns the id as JSON.
-    pub(crate) fn json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         match self {
             Self::Number(number) => Value::from(*number),
             Self::Text(text) => Value::from(text.as_str()),
@@ -38,6 +38,6 @@ impl RequestId {
 /// Writes the id as JSON, so that `5` and `"5"` differ.
 impl fmt::Display for RequestId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.json().fmt(out)
+        self.to_json().fmt(out)
     }
 }

@@ -60,9 +60,9 @@ pub enum Step {
         /// Session of the caller.
         session: SessionKey,
         /// Id of the message that the text belongs to. Another id begins another message.
-        message: Option<String>,
+        message_id: Option<String>,
         /// Purpose of the text.
-        channel: TextRole,
+        role: TextRole,
         /// Text to append.
         text: String,
     },
@@ -143,7 +143,7 @@ pub enum Step {
         /// Session of the caller.
         session: SessionKey,
         /// Cause of the end.
-        end: TurnOutcome,
+        outcome: TurnOutcome,
         /// Usage of the turn, if reported.
         usage: Option<TokenUsage>,
     },
@@ -255,7 +255,7 @@ pub struct TokenUsage {
 
 impl TokenUsage {
     /// Returns the usage if it has a number.
-    pub(crate) fn if_known(self) -> Option<Self> {
+    pub(crate) fn into_non_empty(self) -> Option<Self> {
         (self != Self::default()).then_some(self)
     }
 }
@@ -273,7 +273,7 @@ pub struct UsageCost {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentRequest {
     /// Id of the request.
-    pub request: RequestId,
+    pub id: RequestId,
     /// Content of the request.
     pub kind: AgentRequestKind,
 }
@@ -295,7 +295,7 @@ pub enum AgentRequestKind {
         /// JSON schema of the values.
         schema: Value,
         /// Tool call that needs the values.
-        call: Option<String>,
+        call_id: Option<String>,
     },
 }
 

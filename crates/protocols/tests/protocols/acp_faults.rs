@@ -3,47 +3,51 @@
 use algonius_protocols::{Command, FormAction, ProtocolKind, RequestAnswer};
 use serde_json::{Value, json};
 
-use crate::scripted_connection::{SESSION_KEY, ScriptedConnection, new};
-use crate::timeline::connection;
+use crate::scripted_connection::{SESSION_KEY, ScriptedConnection, new_session_command};
+use crate::timeline::new_connection;
 
 /// Options of a permission request: ids and kinds.
-type Options = &'static [(&'static str, &'static str)];
+type PermissionOptions = &'static [(&'static str, &'static str)];
 
-const DEFAULT_OPTIONS: Options =
+const DEFAULT_OPTIONS: PermissionOptions =
     &[("always", "allow_always"), ("once", "allow_once"), ("no", "reject_once")];
 
-fn selected(option: &str) -> Value {
+fn selected_result(option: &str) -> Value {
     json!({"outcome": {"outcome": "selected", "optionId": option}})
 }
 
-fn cancelled() -> Value {
+fn cancelled_result() -> Value {
     json!({"outcome": {"outcome": "cancelled"}})
 }
 
 #[test]
 fn an_answer_selects_only_options_that_apply_once() {
-    let cases: &[(Options, RequestAnswer, Value)] = &[
-        (DEFAULT_OPTIONS, RequestAnswer::Allow, selected("once")),
-        (DEFAULT_OPTIONS, RequestAnswer::Deny { message: None }, selected("no")),
-        (DEFAULT_OPTIONS, RequestAnswer::Cancelled, cancelled()),
+    let cases: &[(PermissionOptions, RequestAnswer, Value)] = &[
+        (DEFAULT_OPTIONS, RequestAnswer::Allow, selected_result("once")),
+        (DEFAULT_OPTIONS, RequestAnswer::Deny { message: None }, selected_result("no")),
+        (DEFAULT_OPTIONS, RequestAnswer::Cancelled, cancelled_result()),
         (
             &[("always", "allow_always"), ("no", "reject_once")],
             RequestAnswer::Allow,
-            selected("no"),
+            selected_result("no"),
         ),
-        (&[("always", "allow_always")], RequestAnswer::Allow, cancelled()),
-        (&[("never", "reject_always")], RequestAnswer::Deny { message: None }, cancelled()),
-        (&[("x", "allow_once"), ("x", "allow_always")], RequestAnswer::Allow, cancelled()),
+        (&[("always", "allow_always")], RequestAnswer::Allow, cancelled_result()),
+        (&[("never", "reject_always")], RequestAnswer::Deny { message: None }, cancelled_result()),
+        (&[("x", "allow_once"), ("x", "allow_always")], RequestAnswer::Allow, cancelled_result()),
         (
             &[("x", "allow_once"), ("no", "reject_once"), ("x", "new")],
             RequestAnswer::Allow,
-            selected("no"),
+            selected_result("no"),
         ),
-        (&[("no", "allow_always"), ("no", "reject_once")], RequestAnswer::Allow, cancelled()),
+        (
+            &[("no", "allow_always"), ("no", "reject_once")],
+            RequestAnswer::Allow,
+            cancelled_result(),
+        ),
     ];
     for (options, answer, expected) in cases {
-        let mut script = ScriptedConnection::in_turn();
-        script.ask(0, "s", options);
+        let mut script = ScriptedConnection::with_running_turn();
+        script.request_permission(0, "s", options);
         script.answer(0, answer.clone());
         assert_eq!(script.last_sent(), json!({"id": 0, "result": expected}), "{options:?}");
     }
@@ -51,102 +55,104 @@ fn an_answer_selects_only_options_that_apply_once() {
 
 #[test]
 fn a_second_answer_sends_no_line() {
-    let mut script = ScriptedConnection::in_turn();
-    script.ask(0, "s", DEFAULT_OPTIONS);
+    let mut script = ScriptedConnection::with_running_turn();
+    script.request_permission(0, "s", DEFAULT_OPTIONS);
     script.answer(0, RequestAnswer::Allow);
     script.clear();
     script.answer(0, RequestAnswer::Deny { message: None });
     script.answer(7, RequestAnswer::Allow);
-    assert_eq!((script.sent, script.step_texts), (vec![], vec![]));
+    assert_eq!((script.sent_messages, script.step_texts), (vec![], vec![]));
 }
 
 #[test]
 fn a_form_answer_to_a_permission_request_leaves_it_open() {
-    let mut script = ScriptedConnection::in_turn();
-    script.ask(0, "s", DEFAULT_OPTIONS);
+    let mut script = ScriptedConnection::with_running_turn();
+    script.request_permission(0, "s", DEFAULT_OPTIONS);
     script.answer(0, RequestAnswer::Form { action: FormAction::Cancel });
-    assert_eq!(script.sent, Vec::<Value>::new());
+    assert_eq!(script.sent_messages, Vec::<Value>::new());
     script.answer(0, RequestAnswer::Allow);
-    assert_eq!(script.last_sent()["result"], selected("once"));
+    assert_eq!(script.last_sent()["result"], selected_result("once"));
 }
 
 #[test]
 fn a_request_for_another_session_is_cancelled() {
-    let mut script = ScriptedConnection::in_turn();
-    script.ask(0, "other", DEFAULT_OPTIONS);
-    assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled()}));
+    let mut script = ScriptedConnection::with_running_turn();
+    script.request_permission(0, "other", DEFAULT_OPTIONS);
+    assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled_result()}));
     assert!(script.last_step_text().contains("unknown session"), "{:?}", script.step_texts);
 }
 
 #[test]
 fn a_request_outside_of_a_turn_is_cancelled() {
-    let mut script = ScriptedConnection::in_turn();
+    let mut script = ScriptedConnection::with_running_turn();
     script.respond(&json!({"stopReason": "end_turn"}));
     script.clear();
-    script.ask(0, "s", DEFAULT_OPTIONS);
-    assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled()}));
+    script.request_permission(0, "s", DEFAULT_OPTIONS);
+    assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled_result()}));
     assert!(script.last_step_text().contains("outside of a turn"), "{:?}", script.step_texts);
     script.prompt("again");
-    script.ask(1, "s", DEFAULT_OPTIONS);
+    script.request_permission(1, "s", DEFAULT_OPTIONS);
     assert!(script.last_step_text().starts_with("ask 1"), "{:?}", script.step_texts);
 }
 
 /// An answer to the first request could be taken as an answer to the second one.
 #[test]
 fn a_reused_request_id_withdraws_the_open_request() {
-    let mut script = ScriptedConnection::in_turn();
-    script.ask(0, "s", DEFAULT_OPTIONS);
+    let mut script = ScriptedConnection::with_running_turn();
+    script.request_permission(0, "s", DEFAULT_OPTIONS);
     script.clear();
-    script.ask(0, "s", DEFAULT_OPTIONS);
+    script.request_permission(0, "s", DEFAULT_OPTIONS);
     assert_eq!(script.last_sent()["error"]["code"], -32600);
     assert!(script.step_texts.first().unwrap().starts_with("Withdraw"), "{:?}", script.step_texts);
     script.clear();
     script.answer(0, RequestAnswer::Allow);
-    assert_eq!(script.sent, Vec::<Value>::new());
+    assert_eq!(script.sent_messages, Vec::<Value>::new());
 }
 
 #[test]
 fn a_cancelled_turn_answers_present_and_later_requests() {
-    let mut script = ScriptedConnection::in_turn();
-    script.ask(0, "s", DEFAULT_OPTIONS);
+    let mut script = ScriptedConnection::with_running_turn();
+    script.request_permission(0, "s", DEFAULT_OPTIONS);
     script.clear();
-    script.command(Command::Cancel { session: SESSION_KEY });
-    let [cancel, answer] = script.sent.as_slice() else { panic!("{:?}", script.sent) };
+    script.run_command(Command::Cancel { session: SESSION_KEY });
+    let [cancel, answer] = script.sent_messages.as_slice() else {
+        panic!("{:?}", script.sent_messages)
+    };
     assert_eq!(cancel["method"], "session/cancel");
-    assert_eq!((&answer["id"], &answer["result"]), (&json!(0), &cancelled()));
+    assert_eq!((&answer["id"], &answer["result"]), (&json!(0), &cancelled_result()));
     assert_eq!(script.step_texts, Vec::<String>::new());
-    script.ask(1, "s", DEFAULT_OPTIONS);
-    assert_eq!(script.last_sent(), json!({"id": 1, "result": cancelled()}));
+    script.request_permission(1, "s", DEFAULT_OPTIONS);
+    assert_eq!(script.last_sent(), json!({"id": 1, "result": cancelled_result()}));
     assert!(script.last_step_text().starts_with("Answered"), "{:?}", script.step_texts);
 }
 
 #[test]
 fn a_cancellation_without_a_turn_sends_no_line() {
-    let mut script = ScriptedConnection::open(None);
+    let mut script = ScriptedConnection::with_open_session(None);
     script.clear();
-    script.command(Command::Cancel { session: SESSION_KEY });
-    assert_eq!(script.sent, Vec::<Value>::new());
+    script.run_command(Command::Cancel { session: SESSION_KEY });
+    assert_eq!(script.sent_messages, Vec::<Value>::new());
 }
 
 #[test]
 fn a_withdrawn_request_is_answered_and_reported() {
-    let mut script = ScriptedConnection::in_turn();
-    script.ask(4, "s", DEFAULT_OPTIONS);
+    let mut script = ScriptedConnection::with_running_turn();
+    script.request_permission(4, "s", DEFAULT_OPTIONS);
     script.clear();
     let params = json!({"requestId": 4});
-    script.agent(&json!({"method": "$/cancel_request", "params": params}));
-    assert_eq!(script.last_sent(), json!({"id": 4, "result": cancelled()}));
+    script.receive_message(&json!({"method": "$/cancel_request", "params": params}));
+    assert_eq!(script.last_sent(), json!({"id": 4, "result": cancelled_result()}));
     assert_eq!(script.step_texts, ["Withdraw { session: SessionKey(0), request: Number(4) }"]);
 }
 
 #[test]
 fn a_turn_that_ends_withdraws_its_open_requests() {
-    let mut script = ScriptedConnection::in_turn();
+    let mut script = ScriptedConnection::with_running_turn();
     let prompt = json!(3);
-    script.ask(0, "s", DEFAULT_OPTIONS);
+    script.request_permission(0, "s", DEFAULT_OPTIONS);
     script.clear();
-    script.agent(&json!({"id": prompt, "result": {"stopReason": "refusal"}}));
-    assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled()}));
+    script.receive_message(&json!({"id": prompt, "result": {"stopReason": "refusal"}}));
+    assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled_result()}));
     let expected = ["Withdraw { session: SessionKey(0), request: Number(0) }", "end Refusal"];
     assert_eq!(script.step_texts, expected);
 }
@@ -162,34 +168,38 @@ fn form_answers_become_actions() {
         (RequestAnswer::Cancelled, json!({"action": "cancel"})),
     ];
     for (answer, expected) in cases {
-        let mut script = ScriptedConnection::in_turn();
+        let mut script = ScriptedConnection::with_running_turn();
         let schema = json!({"type": "object", "properties": {"a": {"type": "number"}}});
         let params =
             json!({"sessionId": "s", "mode": "form", "message": "m", "requestedSchema": schema});
-        script.agent(&json!({"id": "f", "method": "elicitation/create", "params": params}));
+        script
+            .receive_message(&json!({"id": "f", "method": "elicitation/create", "params": params}));
         assert_eq!(script.last_step_text(), "ask \"f\" form \"m\" Some([\"a\"]) None");
-        let request = algonius_protocols::RequestId::Text("f".to_owned());
-        script.command(Command::Answer { session: SESSION_KEY, request, answer });
+        let request_id = algonius_protocols::RequestId::Text("f".to_owned());
+        script.run_command(Command::Answer { session: SESSION_KEY, request_id, answer });
         assert_eq!(script.last_sent(), json!({"id": "f", "result": expected}));
     }
 }
 
 #[test]
 fn other_methods_are_not_found() {
-    let mut script = ScriptedConnection::in_turn();
-    script.agent(&json!({"id": 0, "method": "fs/read_text_file", "params": {"sessionId": "s"}}));
+    let mut script = ScriptedConnection::with_running_turn();
+    script.receive_message(
+        &json!({"id": 0, "method": "fs/read_text_file", "params": {"sessionId": "s"}}),
+    );
     assert_eq!(script.last_sent()["error"]["code"], -32601);
     assert_eq!(script.step_texts, Vec::<String>::new());
 }
 
 #[test]
 fn a_long_line_is_skipped_and_reported() {
-    let mut script = ScriptedConnection::in_turn();
+    let mut script = ScriptedConnection::with_running_turn();
     script.connection =
-        std::mem::replace(&mut script.connection, connection(ProtocolKind::Acp)).with_max_line(300);
+        std::mem::replace(&mut script.connection, new_connection(ProtocolKind::Acp))
+            .with_max_line(300);
     let chunk = |text: &str| json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}});
-    script.update(&chunk(&"x".repeat(400)));
-    script.update(&chunk("next"));
+    script.receive_update(&chunk(&"x".repeat(400)));
+    script.receive_update(&chunk("next"));
     assert_eq!(script.step_texts.len(), 2, "{:?}", script.step_texts);
     assert!(script.step_texts.first().unwrap().contains("exceeds the limit"));
     assert_eq!(script.last_step_text(), "Answer None \"next\"");
@@ -197,7 +207,7 @@ fn a_long_line_is_skipped_and_reported() {
 
 #[test]
 fn malformed_lines_are_reported_and_change_nothing() {
-    let mut script = ScriptedConnection::in_turn();
+    let mut script = ScriptedConnection::with_running_turn();
     let lines: [&[u8]; 8] = [
         b"no json",
         b"[]",
@@ -209,10 +219,10 @@ fn malformed_lines_are_reported_and_change_nothing() {
         b"{\"id\":\"3\",\"result\":{\"stopReason\":\"end_turn\"}}",
     ];
     for line in lines {
-        script.bytes(&[line, b"\n"].concat());
+        script.receive_bytes(&[line, b"\n"].concat());
         assert!(script.last_step_text().starts_with("ProtocolError"), "{:?}", script.step_texts);
     }
-    script.bytes(b" \r\n");
+    script.receive_bytes(b" \r\n");
     assert_eq!(script.step_texts.len(), lines.len());
     script.respond(&json!({"stopReason": "end_turn"}));
     assert_eq!(script.last_step_text(), "end EndTurn");
@@ -220,10 +230,10 @@ fn malformed_lines_are_reported_and_change_nothing() {
 
 #[test]
 fn the_end_of_the_output_ends_turns_and_openings() {
-    let mut turn = ScriptedConnection::in_turn();
-    turn.ask(0, "s", DEFAULT_OPTIONS);
+    let mut turn = ScriptedConnection::with_running_turn();
+    turn.request_permission(0, "s", DEFAULT_OPTIONS);
     turn.clear();
-    turn.bytes(b"{\"method\":\"session/update\",\"params\":{\"sessionId\":\"s\",\"update\":{\"sessionUpdate\":\"notice\",\"text\":\"bye\"}}}");
+    turn.receive_bytes(b"{\"method\":\"session/update\",\"params\":{\"sessionId\":\"s\",\"update\":{\"sessionUpdate\":\"notice\",\"text\":\"bye\"}}}");
     let steps = turn.connection.end_of_output();
     turn.record_steps(&steps);
     let withdrawn = "Withdraw { session: SessionKey(0), request: Number(0) }";
@@ -233,7 +243,7 @@ fn the_end_of_the_output_ends_turns_and_openings() {
     assert_eq!(turn.last_step_text(), "end Lost");
 
     let mut opening = ScriptedConnection::start(&json!({}));
-    opening.command(new(None));
+    opening.run_command(new_session_command(None));
     let steps = opening.connection.end_of_output();
     opening.record_steps(&steps);
     assert_eq!(opening.step_texts, ["open failed Other: the process has ended"]);
@@ -241,11 +251,11 @@ fn the_end_of_the_output_ends_turns_and_openings() {
 
 #[test]
 fn a_session_has_one_turn_at_a_time() {
-    let mut script = ScriptedConnection::in_turn();
+    let mut script = ScriptedConnection::with_running_turn();
     script.prompt("second");
-    assert_eq!(script.sent, Vec::<Value>::new());
+    assert_eq!(script.sent_messages, Vec::<Value>::new());
     assert!(script.last_step_text().contains("a turn is in progress"));
-    script.command(Command::Close { session: SESSION_KEY });
+    script.run_command(Command::Close { session: SESSION_KEY });
     script.respond(&json!({}));
     script.prompt("third");
     assert!(

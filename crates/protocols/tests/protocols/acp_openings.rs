@@ -3,19 +3,22 @@
 use algonius_protocols::{Command, ProtocolKind, SessionStart};
 use serde_json::{Value, json};
 
-use crate::scripted_connection::{SESSION_KEY, ScriptedConnection, new, open};
-use crate::timeline::{Event, check_every_crash, connection};
+use crate::scripted_connection::{
+    SESSION_KEY, ScriptedConnection, new_session_command, open_command,
+};
+use crate::timeline::{Event, check_every_crash, new_connection};
 
 #[test]
 fn an_unconfirmed_mode_fails_the_opening() {
     let mut refused = ScriptedConnection::start(&json!({}));
-    refused.command(new(Some("ask")));
+    refused.run_command(new_session_command(Some("ask")));
     refused.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
-    refused.fail(-32602, "no such mode");
+    refused.respond_with_error(-32602, "no such mode");
     let mut contradicted = ScriptedConnection::start(&json!({}));
-    contradicted.command(new(Some("ask")));
+    contradicted.run_command(new_session_command(Some("ask")));
     contradicted.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
-    contradicted.update(&json!({"sessionUpdate": "current_mode_update", "currentModeId": "auto"}));
+    contradicted
+        .receive_update(&json!({"sessionUpdate": "current_mode_update", "currentModeId": "auto"}));
     contradicted.respond(&json!({}));
     for script in [refused, contradicted] {
         let expected = "open failed ModeNotConfirmed { requested: \"ask\" }";
@@ -26,12 +29,12 @@ fn an_unconfirmed_mode_fails_the_opening() {
 #[test]
 fn a_mode_without_a_list_is_set_as_an_option() {
     let mut script = ScriptedConnection::start(&json!({}));
-    let mut command = new(Some("ask"));
+    let mut command = new_session_command(Some("ask"));
     if let Command::Open { options, model, .. } = &mut command {
         *model = Some("m2".to_owned());
         options.push(("fast".to_owned(), "true".to_owned()));
     }
-    script.command(command);
+    script.run_command(command);
     let option = |id: &str, category: &str, value: Value, kind: &str| json!({"id": id, "category": category, "currentValue": value, "type": kind, "options": []});
     let options = |mode: &str| {
         json!([
@@ -45,13 +48,13 @@ fn a_mode_without_a_list_is_set_as_an_option() {
     script.respond(&json!({"configOptions": options("ask")}));
     script.respond(&json!({}));
     script.respond(&json!({}));
-    let set: Vec<_> = script.sent.iter().map(|it| it["params"].clone()).collect();
+    let set_params: Vec<_> = script.sent_messages.iter().map(|it| it["params"].clone()).collect();
     let expected = [
         json!({"sessionId": "s", "configId": "agent-mode", "value": "ask"}),
         json!({"sessionId": "s", "configId": "llm", "value": "m2"}),
         json!({"sessionId": "s", "configId": "fast", "value": true, "type": "boolean"}),
     ];
-    assert_eq!(set, expected);
+    assert_eq!(set_params, expected);
     assert_eq!(script.last_step_text(), "opened s mode=Some(\"ask\") of [] model=Some(\"m2\")");
 }
 
@@ -67,8 +70,8 @@ fn an_unknown_session_is_recognized_by_code_or_text() {
     ];
     for (code, message, fault) in cases {
         let mut script = ScriptedConnection::start(&json!({"loadSession": true}));
-        script.command(open(SessionStart::Resume { id: "x".to_owned() }, None));
-        script.fail(code, message);
+        script.run_command(open_command(SessionStart::Resume { id: "x".to_owned() }, None));
+        script.respond_with_error(code, message);
         assert_eq!(script.step_texts, [format!("open failed {fault}: {message}")]);
     }
 }
@@ -80,28 +83,28 @@ fn a_resumed_session_sets_its_mode_again() {
         (json!({"loadSession": true}), "session/load"),
     ] {
         let mut script = ScriptedConnection::start(&capabilities);
-        script.command(open(SessionStart::Resume { id: "s".to_owned() }, Some("ask")));
+        script.run_command(open_command(SessionStart::Resume { id: "s".to_owned() }, Some("ask")));
         assert_eq!(script.last_sent()["method"], method);
         let chunk = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "old"}});
-        script.update(&chunk);
+        script.receive_update(&chunk);
         script.respond(&json!({"modes": {"currentModeId": "auto", "availableModes": []}}));
         assert_eq!(script.last_sent()["method"], "session/set_mode");
         script.respond(&json!({}));
         assert_eq!(script.step_texts, ["opened s mode=Some(\"ask\") of [] model=None"]);
     }
     let mut script = ScriptedConnection::start(&json!({}));
-    script.command(open(SessionStart::Resume { id: "s".to_owned() }, None));
+    script.run_command(open_command(SessionStart::Resume { id: "s".to_owned() }, None));
     assert_eq!(script.step_texts, ["open failed Other: the agent cannot resume a conversation"]);
 }
 
 #[test]
 fn updates_before_the_response_follow_the_opening() {
     let mut script = ScriptedConnection::start(&json!({}));
-    script.command(new(Some("ask")));
+    script.run_command(new_session_command(Some("ask")));
     let notice = |text: &str| json!({"sessionUpdate": "notice", "message": text});
-    script.update(&notice("early"));
+    script.receive_update(&notice("early"));
     script.respond(&json!({"sessionId": "s"}));
-    script.update(&notice("during"));
+    script.receive_update(&notice("during"));
     script.respond(&json!({}));
     let warning = |text| format!("Warning {{ session: SessionKey(0), text: {text:?} }}");
     let expected = [
@@ -116,13 +119,13 @@ fn updates_before_the_response_follow_the_opening() {
 fn a_closed_session_ends_its_turn_and_can_be_resumed() {
     let mut script =
         ScriptedConnection::start(&json!({"sessionCapabilities": {"close": {}, "resume": {}}}));
-    script.command(new(None));
+    script.run_command(new_session_command(None));
     script.respond(&json!({"sessionId": "s"}));
     script.prompt("go");
     script.clear();
-    script.command(Command::Close { session: SESSION_KEY });
+    script.run_command(Command::Close { session: SESSION_KEY });
     script.respond(&json!({}));
-    script.command(open(SessionStart::Resume { id: "s".to_owned() }, None));
+    script.run_command(open_command(SessionStart::Resume { id: "s".to_owned() }, None));
     script.respond(&json!({}));
     let expected =
         ["end Lost", "Closed { session: SessionKey(0) }", "opened s mode=None of [] model=None"];
@@ -133,44 +136,50 @@ fn a_closed_session_ends_its_turn_and_can_be_resumed() {
 #[test]
 fn a_replay_sends_the_lines_that_are_missing() {
     let mut script = ScriptedConnection::start(&json!({}));
-    script.command(new(Some("ask")));
-    let written = script.written.clone();
+    script.run_command(new_session_command(Some("ask")));
+    let written = script.written_bytes.clone();
     script.respond(&json!({"sessionId": "s"}));
-    let mut next = connection(ProtocolKind::Acp);
-    next.replay_sent(&written);
-    assert_eq!(next.command(new(Some("ask"))), []);
-    let steps = next.handle(&script.received);
-    assert_eq!(crate::timeline::sent(&steps), script.written.get(written.len()..).unwrap());
+    let mut restored = new_connection(ProtocolKind::Acp);
+    restored.replay_sent(&written);
+    assert_eq!(restored.perform(new_session_command(Some("ask"))), []);
+    let steps = restored.handle_output(&script.received_bytes);
+    assert_eq!(
+        crate::timeline::sent_bytes(&steps),
+        script.written_bytes.get(written.len()..).unwrap()
+    );
 
-    let mut script = ScriptedConnection::in_turn();
-    let written = script.written.clone();
-    script.agent(&json!({"id": 0, "method": "fs/read_text_file", "params": {}}));
-    let mut next = connection(ProtocolKind::Acp);
-    next.replay_sent(&written);
-    let steps = next.handle(&script.received);
-    assert_eq!(crate::timeline::sent(&steps), script.written.get(written.len()..).unwrap());
+    let mut script = ScriptedConnection::with_running_turn();
+    let written = script.written_bytes.clone();
+    script.receive_message(&json!({"id": 0, "method": "fs/read_text_file", "params": {}}));
+    let mut restored = new_connection(ProtocolKind::Acp);
+    restored.replay_sent(&written);
+    let steps = restored.handle_output(&script.received_bytes);
+    assert_eq!(
+        crate::timeline::sent_bytes(&steps),
+        script.written_bytes.get(written.len()..).unwrap()
+    );
 }
 
 /// Without the repeated command, the caller must compare the mode.
 #[test]
 fn a_replay_without_settings_reports_the_current_mode() {
     let mut script = ScriptedConnection::start(&json!({}));
-    script.command(new(Some("ask")));
-    let written = script.written.clone();
+    script.run_command(new_session_command(Some("ask")));
+    let written = script.written_bytes.clone();
     script.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
-    let mut next = ScriptedConnection::start(&json!({}));
-    next.connection = connection(ProtocolKind::Acp);
-    next.connection.replay_sent(&written);
-    next.bytes(&script.received);
-    assert_eq!(next.last_step_text(), "opened s mode=Some(\"auto\") of [] model=None");
+    let mut restored = ScriptedConnection::start(&json!({}));
+    restored.connection = new_connection(ProtocolKind::Acp);
+    restored.connection.replay_sent(&written);
+    restored.receive_bytes(&script.received_bytes);
+    assert_eq!(restored.last_step_text(), "opened s mode=Some(\"auto\") of [] model=None");
 }
 
 #[test]
 fn an_agent_of_another_version_fails_initialize() {
-    let mut connection = connection(ProtocolKind::Acp);
-    _ = connection.command(Command::Initialize);
-    assert_eq!(connection.command(new(None)), []);
-    let steps = connection.handle(b"{\"id\":1,\"result\":{\"protocolVersion\":2}}\n");
+    let mut connection = new_connection(ProtocolKind::Acp);
+    _ = connection.perform(Command::Initialize);
+    assert_eq!(connection.perform(new_session_command(None)), []);
+    let steps = connection.handle_output(b"{\"id\":1,\"result\":{\"protocolVersion\":2}}\n");
     let step_texts: Vec<_> = steps.iter().filter_map(crate::step_text::step_text).collect();
     assert_eq!(step_texts.len(), 2, "{step_texts:?}");
     assert!(step_texts.first().unwrap().starts_with("InitializeFailed"));
@@ -180,27 +189,27 @@ fn an_agent_of_another_version_fails_initialize() {
 /// A replay knows the prompt of the second session when it handles the end of the first one.
 #[test]
 fn a_reopened_conversation_keeps_its_turn_in_a_replay() {
-    let agent = |id: i64, result: &Value| {
+    let agent_response = |id: i64, result: &Value| {
         Event::Agent(format!("{}\n", json!({"id": id, "result": result})).into_bytes())
     };
-    let next = algonius_protocols::SessionKey(1);
-    let mut resume = open(SessionStart::Resume { id: "s".to_owned() }, Some("ask"));
-    if let Command::Open { session, .. } = &mut resume {
-        *session = next;
+    let second_key = algonius_protocols::SessionKey(1);
+    let mut resume_command = open_command(SessionStart::Resume { id: "s".to_owned() }, Some("ask"));
+    if let Command::Open { session, .. } = &mut resume_command {
+        *session = second_key;
     }
     let capabilities = json!({"sessionCapabilities": {"close": {}, "resume": {}}});
     let events = [
         Event::Client(Command::Initialize),
-        agent(1, &json!({"protocolVersion": 1, "agentCapabilities": capabilities})),
-        Event::Client(new(None)),
-        agent(2, &json!({"sessionId": "s"})),
+        agent_response(1, &json!({"protocolVersion": 1, "agentCapabilities": capabilities})),
+        Event::Client(new_session_command(None)),
+        agent_response(2, &json!({"sessionId": "s"})),
         Event::Client(Command::Close { session: SESSION_KEY }),
-        agent(3, &json!({})),
-        Event::Client(resume),
-        agent(4, &json!({})),
-        agent(5, &json!({})),
-        Event::Client(Command::Prompt { session: next, parts: Vec::new() }),
-        agent(6, &json!({"stopReason": "end_turn"})),
+        agent_response(3, &json!({})),
+        Event::Client(resume_command),
+        agent_response(4, &json!({})),
+        agent_response(5, &json!({})),
+        Event::Client(Command::Prompt { session: second_key, parts: Vec::new() }),
+        agent_response(6, &json!({"stopReason": "end_turn"})),
     ];
     check_every_crash(ProtocolKind::Acp, &events);
 }

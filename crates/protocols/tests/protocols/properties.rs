@@ -9,7 +9,7 @@ use algonius_protocols::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::timeline::{Event, check_every_crash, connection, run_timeline, sent};
+use crate::timeline::{Event, check_every_crash, new_connection, run_timeline, sent_bytes};
 
 /// Part of every option id that applies more than once.
 const ALWAYS: &str = "ALWAYS";
@@ -50,7 +50,7 @@ enum Action {
     Noise(u8),
 }
 
-fn action() -> impl Strategy<Value = Action> {
+fn any_action() -> impl Strategy<Value = Action> {
     let byte = any::<u8>;
     prop_oneof![
         2 => (byte(), any::<bool>(), any::<bool>())
@@ -74,64 +74,63 @@ struct AcpRun {
     events: Vec<Event>,
     steps: Vec<Step>,
     /// Requests of the client without a response, with method and parameters.
-    pending: Vec<(Value, String, Value)>,
-    natives: Vec<String>,
-    opened: u32,
+    pending_requests: Vec<(Value, String, Value)>,
+    native_ids: Vec<String>,
+    opened_count: u32,
     prompts: HashMap<SessionKey, usize>,
 }
 
 impl AcpRun {
     fn new() -> Self {
         let mut run = Self {
-            connection: connection(ProtocolKind::Acp),
+            connection: new_connection(ProtocolKind::Acp),
             events: Vec::new(),
             steps: Vec::new(),
-            pending: Vec::new(),
-            natives: vec!["foreign".to_owned()],
-            opened: 0,
+            pending_requests: Vec::new(),
+            native_ids: vec!["foreign".to_owned()],
+            opened_count: 0,
             prompts: HashMap::new(),
         };
         run.push(Event::Client(Command::Initialize));
-        let all = json!({"close": {}, "resume": {}});
-        run.respond(
-            0,
-            &json!({"protocolVersion": 1, "agentCapabilities": {"sessionCapabilities": all}}),
-        );
+        let capabilities = json!({"sessionCapabilities": {"close": {}, "resume": {}}});
+        run.respond(0, &json!({"protocolVersion": 1, "agentCapabilities": capabilities}));
         run
     }
 
     fn push(&mut self, event: Event) {
-        let steps = crate::timeline::run(&mut self.connection, &event);
+        let steps = crate::timeline::run_event(&mut self.connection, &event);
         if let Event::Client(Command::Prompt { session, .. }) = &event
             && !steps.iter().any(|step| matches!(step, Step::ProtocolError { .. }))
         {
             *self.prompts.entry(*session).or_default() += 1;
         }
-        for line in sent(&steps).split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        for line in sent_bytes(&steps).split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
+        {
             let line: Value = serde_json::from_slice(line).unwrap();
             if let (Some(method), true) = (line["method"].as_str(), line.get("id").is_some()) {
-                self.pending.push((line["id"].clone(), method.to_owned(), line["params"].clone()));
+                let request = (line["id"].clone(), method.to_owned(), line["params"].clone());
+                self.pending_requests.push(request);
             }
         }
         self.steps.extend(steps);
         self.events.push(event);
     }
 
-    fn agent(&mut self, message: &Value) {
+    fn push_message(&mut self, message: &Value) {
         self.push(Event::Agent(format!("{message}\n").into_bytes()));
     }
 
-    fn respond(&mut self, place: usize, result: &Value) {
-        let (id, ..) = self.pending.remove(place);
-        self.agent(&json!({"id": id, "result": result}));
+    fn respond(&mut self, index: usize, result: &Value) {
+        let (id, ..) = self.pending_requests.remove(index);
+        self.push_message(&json!({"id": id, "result": result}));
     }
 
     fn session(&self, number: u8) -> SessionKey {
-        SessionKey(u32::from(number) % (self.opened + 1))
+        SessionKey(u32::from(number) % (self.opened_count + 1))
     }
 
-    fn native(&self, number: u8) -> String {
-        self.natives[usize::from(number) % self.natives.len()].clone()
+    fn native_id(&self, number: u8) -> String {
+        self.native_ids[usize::from(number) % self.native_ids.len()].clone()
     }
 
     fn perform(&mut self, action: Action) {
@@ -152,15 +151,15 @@ impl AcpRun {
                 self.push(Event::Client(Command::SetMode { session, mode }));
             }
             Action::Answer { request, answer } => self.answer(request, answer),
-            Action::Respond { request, kind } if !self.pending.is_empty() => {
-                self.respond_to(usize::from(request) % self.pending.len(), kind);
+            Action::Respond { request, kind } if !self.pending_requests.is_empty() => {
+                self.respond_to(usize::from(request) % self.pending_requests.len(), kind);
             }
             Action::Respond { .. } => {}
-            Action::Ask { session, id, kind } => self.ask(&self.native(session), id, kind),
-            Action::Update { session, kind } => self.update(&self.native(session), kind),
+            Action::Ask { session, id, kind } => self.ask(&self.native_id(session), id, kind),
+            Action::Update { session, kind } => self.update(&self.native_id(session), kind),
             Action::Withdraw(id) => {
                 let params = json!({"requestId": id % 8});
-                self.agent(&json!({"method": "$/cancel_request", "params": params}));
+                self.push_message(&json!({"method": "$/cancel_request", "params": params}));
             }
             Action::Noise(kind) => {
                 let lines: [&[u8]; 4] = [
@@ -175,59 +174,56 @@ impl AcpRun {
     }
 
     fn open(&mut self, number: u8, mode: bool, resume: bool) {
-        let session = SessionKey(self.opened);
+        let session = SessionKey(self.opened_count);
         // A stored conversation, or one that this process had open.
         let id = if number.is_multiple_of(2) {
             format!("stored{}", number % 4)
         } else {
-            self.native(number)
+            self.native_id(number)
         };
         let start = if resume { SessionStart::Resume { id } } else { SessionStart::New };
         let mode = mode.then(|| "m1".to_owned());
         let cwd = "/".to_owned();
         let command = Command::Open { session, start, cwd, mode, model: None, options: Vec::new() };
-        let before = self.pending.len();
+        let before = self.pending_requests.len();
         self.push(Event::Client(command));
         // Replay assigns keys in the order of the open requests, so an opening that sends none takes no key.
-        self.opened += u32::from(self.pending.len() > before);
+        self.opened_count += u32::from(self.pending_requests.len() > before);
     }
 
     fn answer(&mut self, request: u8, answer: u8) {
         let requests = self.steps.iter().filter_map(|step| match step {
-            Step::Request { session, request } => Some((*session, request.request.clone())),
+            Step::Request { session, request } => Some((*session, request.id.clone())),
             _ => None,
         });
         let requests: Vec<_> = requests.collect();
-        let Some((session, request)) =
-            requests.get(usize::from(request) % requests.len().max(1)).cloned()
-        else {
-            return;
-        };
+        let index = usize::from(request) % requests.len().max(1);
+        let Some((session, request_id)) = requests.get(index).cloned() else { return };
         let answer = match answer % 5 {
             0 | 1 => RequestAnswer::Allow,
             2 => RequestAnswer::Deny { message: None },
             3 => RequestAnswer::Cancelled,
             _ => RequestAnswer::Form { action: FormAction::Accept(json!({"a": 1})) },
         };
-        self.push(Event::Client(Command::Answer { session, request, answer }));
+        self.push(Event::Client(Command::Answer { session, request_id, answer }));
     }
 
-    fn respond_to(&mut self, place: usize, kind: u8) {
-        let (id, method, params) = self.pending.remove(place);
+    fn respond_to(&mut self, index: usize, kind: u8) {
+        let (id, method, params) = self.pending_requests.remove(index);
         if kind.is_multiple_of(7) {
             let error = json!({"code": -32603, "message": "no"});
-            return self.agent(&json!({"id": id, "error": error}));
+            return self.push_message(&json!({"id": id, "error": error}));
         }
         let result = match method.as_str() {
             "session/new" => {
-                let native = format!("new{id}");
-                self.natives.push(native.clone());
-                json!({"sessionId": native, "modes": {"currentModeId": "m0"}})
+                let native_id = format!("new{id}");
+                self.native_ids.push(native_id.clone());
+                json!({"sessionId": native_id, "modes": {"currentModeId": "m0"}})
             }
             "session/resume" => {
-                let native = params["sessionId"].as_str().unwrap().to_owned();
-                if !self.natives.contains(&native) {
-                    self.natives.push(native);
+                let native_id = params["sessionId"].as_str().unwrap().to_owned();
+                if !self.native_ids.contains(&native_id) {
+                    self.native_ids.push(native_id);
                 }
                 json!({"modes": {"currentModeId": "m0"}})
             }
@@ -237,15 +233,15 @@ impl AcpRun {
             }
             _ => json!({}),
         };
-        self.agent(&json!({"id": id, "result": result}));
+        self.push_message(&json!({"id": id, "result": result}));
     }
 
-    fn ask(&mut self, native: &str, id: u8, kind: u8) {
+    fn ask(&mut self, native_id: &str, id: u8, kind: u8) {
         let id = id % 8;
         if kind.is_multiple_of(4) {
-            let params = json!({"sessionId": native, "message": "m", "requestedSchema": {}});
-            return self
-                .agent(&json!({"id": id, "method": "elicitation/create", "params": params}));
+            let params = json!({"sessionId": native_id, "message": "m", "requestedSchema": {}});
+            let request = json!({"id": id, "method": "elicitation/create", "params": params});
+            return self.push_message(&request);
         }
         let option = |id: &str, kind: &str| json!({"optionId": id, "name": "n", "kind": kind});
         let mut options =
@@ -260,11 +256,12 @@ impl AcpRun {
             options.insert(0, option(ALWAYS, "allow_once"));
         }
         let call = json!({"toolCallId": format!("t{}", kind % 3), "rawInput": {"command": "c"}});
-        let params = json!({"sessionId": native, "toolCall": call, "options": options});
-        self.agent(&json!({"id": id, "method": "session/request_permission", "params": params}));
+        let params = json!({"sessionId": native_id, "toolCall": call, "options": options});
+        let request = json!({"id": id, "method": "session/request_permission", "params": params});
+        self.push_message(&request);
     }
 
-    fn update(&mut self, native: &str, kind: u8) {
+    fn update(&mut self, native_id: &str, kind: u8) {
         let update = match kind % 4 {
             0 => {
                 json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}})
@@ -277,13 +274,12 @@ impl AcpRun {
                 json!({"sessionUpdate": "plan", "entries": [{"content": "e", "status": "pending"}]})
             }
         };
-        self.agent(
-            &json!({"method": "session/update", "params": {"sessionId": native, "update": update}}),
-        );
+        let params = json!({"sessionId": native_id, "update": update});
+        self.push_message(&json!({"method": "session/update", "params": params}));
     }
 }
 
-fn acp_run(actions: Vec<Action>) -> AcpRun {
+fn run_actions(actions: Vec<Action>) -> AcpRun {
     let mut run = AcpRun::new();
     for action in actions {
         run.perform(action);
@@ -292,13 +288,13 @@ fn acp_run(actions: Vec<Action>) -> AcpRun {
 }
 
 /// Returns the ids of the agent's requests that the lines answer.
-fn answered(lines: &[u8]) -> Vec<String> {
+fn answered_ids(lines: &[u8]) -> Vec<String> {
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let lines = lines.map(|line| serde_json::from_slice::<Value>(line).unwrap());
     lines.filter(|line| line.get("method").is_none()).map(|line| line["id"].to_string()).collect()
 }
 
-fn turn_ends(steps: &[Step]) -> HashMap<SessionKey, usize> {
+fn turn_end_counts(steps: &[Step]) -> HashMap<SessionKey, usize> {
     let mut counts = HashMap::new();
     for step in steps {
         if let Step::TurnEnded { session, .. } = step {
@@ -312,30 +308,30 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_prompt_has_one_end(actions in prop::collection::vec(action(), 0..60)) {
-        let mut run = acp_run(actions);
-        for (session, count) in turn_ends(&run.steps) {
+    fn a_prompt_has_one_end(actions in prop::collection::vec(any_action(), 0..60)) {
+        let mut run = run_actions(actions);
+        for (session, count) in turn_end_counts(&run.steps) {
             prop_assert!(count <= run.prompts[&session], "{:#?}", run.events);
         }
         run.steps.extend(run.connection.end_of_output());
-        prop_assert_eq!(turn_ends(&run.steps), run.prompts, "{:#?}", run.events);
+        prop_assert_eq!(turn_end_counts(&run.steps), run.prompts, "{:#?}", run.events);
     }
 
     #[test]
-    fn a_line_never_selects_an_option_that_applies_always(actions in prop::collection::vec(action(), 0..60)) {
-        let run = acp_run(actions);
-        let lines = String::from_utf8(sent(&run.steps)).unwrap();
+    fn a_line_never_selects_an_option_that_applies_always(actions in prop::collection::vec(any_action(), 0..60)) {
+        let run = run_actions(actions);
+        let lines = String::from_utf8(sent_bytes(&run.steps)).unwrap();
         prop_assert!(!lines.contains(ALWAYS), "{}", lines);
     }
 
     /// Each id is answered as often as it was used, or once less while it is open.
     #[test]
-    fn a_request_has_one_answer(actions in prop::collection::vec(action(), 0..60)) {
-        let run = acp_run(actions);
+    fn a_request_has_one_answer(actions in prop::collection::vec(any_action(), 0..60)) {
+        let run = run_actions(actions);
         let mut open: HashSet<RequestId> = HashSet::new();
         for step in &run.steps {
             match step {
-                Step::Request { request, .. } => prop_assert!(open.insert(request.request.clone())),
+                Step::Request { request, .. } => prop_assert!(open.insert(request.id.clone())),
                 Step::Withdraw { request, .. } => prop_assert!(open.contains(request)),
                 _ => {}
             }
@@ -350,7 +346,7 @@ proptest! {
             }
         }
         let mut answers: HashMap<String, usize> = HashMap::new();
-        for id in answered(&sent(&run.steps)) {
+        for id in answered_ids(&sent_bytes(&run.steps)) {
             *answers.entry(id).or_default() += 1;
         }
         for (id, answers) in answers {
@@ -359,8 +355,8 @@ proptest! {
     }
 
     #[test]
-    fn a_random_run_survives_a_crash_at_any_event(actions in prop::collection::vec(action(), 0..25)) {
-        check_every_crash(ProtocolKind::Acp, &acp_run(actions).events);
+    fn a_random_run_survives_a_crash_at_any_event(actions in prop::collection::vec(any_action(), 0..25)) {
+        check_every_crash(ProtocolKind::Acp, &run_actions(actions).events);
     }
 
     #[test]
@@ -371,29 +367,29 @@ proptest! {
         received in prop::collection::vec(any::<u8>(), 0..200),
         written in prop::collection::vec(any::<u8>(), 0..200),
     ) {
-        let mut connection = connection(kind);
+        let mut connection = new_connection(kind);
         connection.replay_sent(&written);
-        _ = connection.handle(&received);
-        _ = connection.command(Command::Initialize);
-        _ = connection.handle(&received);
+        _ = connection.handle_output(&received);
+        _ = connection.perform(Command::Initialize);
+        _ = connection.handle_output(&received);
         _ = connection.end_of_output();
     }
 
     /// A message of the right shape with a value of the wrong type anywhere.
     #[test]
     fn changed_messages_never_panic(
-        file in 0..crate::transcripts::TRANSCRIPTS.len(),
-        place in any::<prop::sample::Index>(),
-        with in "[\\[\\]{}\":,0-9a-z-]{0,6}",
+        transcript_index in 0..crate::transcripts::TRANSCRIPTS.len(),
+        position in any::<prop::sample::Index>(),
+        replacement in "[\\[\\]{}\":,0-9a-z-]{0,6}",
         length in 0..12_usize,
     ) {
-        let (kind, name) = crate::transcripts::TRANSCRIPTS[file];
-        let mut events = crate::transcript::events(&crate::transcript::read(kind, name));
-        let lines: Vec<_> = (0..events.len()).filter(|at| matches!(events[*at], Event::Agent(_))).collect();
-        if let Event::Agent(bytes) = &mut events[lines[place.index(lines.len())]] {
-            let at = place.index(bytes.len());
-            let end = (at + length).min(bytes.len());
-            bytes.splice(at..end, with.bytes());
+        let (kind, name) = crate::transcripts::TRANSCRIPTS[transcript_index];
+        let mut events = crate::transcript::transcript_events(&crate::transcript::read_transcript(kind, name));
+        let lines: Vec<_> = (0..events.len()).filter(|index| matches!(events[*index], Event::Agent(_))).collect();
+        if let Event::Agent(bytes) = &mut events[lines[position.index(lines.len())]] {
+            let start = position.index(bytes.len());
+            let end = (start + length).min(bytes.len());
+            bytes.splice(start..end, replacement.bytes());
         }
         _ = run_timeline(kind, &events);
     }

@@ -7,7 +7,7 @@ use algonius_protocols::{
 use serde_json::{Value, json};
 
 use crate::step_text::step_text;
-use crate::timeline::connection;
+use crate::timeline::new_connection;
 
 /// Key of the only session.
 pub(crate) const SESSION_KEY: SessionKey = SessionKey(0);
@@ -15,9 +15,9 @@ pub(crate) const SESSION_KEY: SessionKey = SessionKey(0);
 /// Connection with the lines that it sent and the other steps in short form.
 pub(crate) struct ScriptedConnection {
     pub(crate) connection: Connection,
-    pub(crate) sent: Vec<Value>,
-    pub(crate) written: Vec<u8>,
-    pub(crate) received: Vec<u8>,
+    pub(crate) sent_messages: Vec<Value>,
+    pub(crate) written_bytes: Vec<u8>,
+    pub(crate) received_bytes: Vec<u8>,
     pub(crate) step_texts: Vec<String>,
 }
 
@@ -25,13 +25,13 @@ impl ScriptedConnection {
     /// Starts a connection whose agent has these capabilities.
     pub(crate) fn start(capabilities: &Value) -> Self {
         let mut script = Self {
-            connection: connection(ProtocolKind::Acp),
-            sent: Vec::new(),
-            written: Vec::new(),
-            received: Vec::new(),
+            connection: new_connection(ProtocolKind::Acp),
+            sent_messages: Vec::new(),
+            written_bytes: Vec::new(),
+            received_bytes: Vec::new(),
             step_texts: Vec::new(),
         };
-        script.command(Command::Initialize);
+        script.run_command(Command::Initialize);
         let result = json!({"protocolVersion": 1, "agentCapabilities": capabilities});
         script.respond(&result);
         script.clear();
@@ -39,9 +39,9 @@ impl ScriptedConnection {
     }
 
     /// Opens session `s` in a mode, with the result and the response to the request that sets the mode.
-    pub(crate) fn open(mode: Option<&str>) -> Self {
+    pub(crate) fn with_open_session(mode: Option<&str>) -> Self {
         let mut script = Self::start(&json!({"sessionCapabilities": {"close": {}}}));
-        script.command(new(mode));
+        script.run_command(new_session_command(mode));
         script.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
         if mode.is_some() {
             script.respond(&json!({}));
@@ -50,8 +50,8 @@ impl ScriptedConnection {
     }
 
     /// Opens a session and starts a turn.
-    pub(crate) fn in_turn() -> Self {
-        let mut script = Self::open(None);
+    pub(crate) fn with_running_turn() -> Self {
+        let mut script = Self::with_open_session(None);
         script.prompt("go");
         script.clear();
         script
@@ -59,61 +59,63 @@ impl ScriptedConnection {
 
     pub(crate) fn prompt(&mut self, text: &str) {
         let parts = vec![PromptPart::Text(text.to_owned())];
-        self.command(Command::Prompt { session: SESSION_KEY, parts });
+        self.run_command(Command::Prompt { session: SESSION_KEY, parts });
     }
 
     pub(crate) fn answer(&mut self, request: i64, answer: RequestAnswer) {
         let request = RequestId::Number(request);
-        self.command(Command::Answer { session: SESSION_KEY, request, answer });
+        self.run_command(Command::Answer { session: SESSION_KEY, request_id: request, answer });
     }
 
-    pub(crate) fn command(&mut self, command: Command) {
-        let steps = self.connection.command(command);
+    pub(crate) fn run_command(&mut self, command: Command) {
+        let steps = self.connection.perform(command);
         self.record_steps(&steps);
     }
 
     /// Passes a message of the agent.
-    pub(crate) fn agent(&mut self, message: &Value) {
-        self.bytes(format!("{message}\n").as_bytes());
+    pub(crate) fn receive_message(&mut self, message: &Value) {
+        self.receive_bytes(format!("{message}\n").as_bytes());
     }
 
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        self.received.extend_from_slice(bytes);
-        let steps = self.connection.handle(bytes);
+    pub(crate) fn receive_bytes(&mut self, bytes: &[u8]) {
+        self.received_bytes.extend_from_slice(bytes);
+        let steps = self.connection.handle_output(bytes);
         self.record_steps(&steps);
     }
 
     /// Passes the response to the latest request of the client.
     pub(crate) fn respond(&mut self, result: &Value) {
-        let id = self.latest_id();
-        self.agent(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+        let id = self.latest_request_id();
+        self.receive_message(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
     }
 
-    pub(crate) fn fail(&mut self, code: i64, message: &str) {
+    pub(crate) fn respond_with_error(&mut self, code: i64, message: &str) {
         let error = json!({"code": code, "message": message});
-        let id = self.latest_id();
-        self.agent(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+        let id = self.latest_request_id();
+        self.receive_message(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
     }
 
-    pub(crate) fn update(&mut self, update: &Value) {
-        self.agent(
+    pub(crate) fn receive_update(&mut self, update: &Value) {
+        self.receive_message(
             &json!({"method": "session/update", "params": {"sessionId": "s", "update": update}}),
         );
     }
 
     /// Passes a permission request with options of these ids and kinds.
-    pub(crate) fn ask(&mut self, id: i64, session: &str, options: &[(&str, &str)]) {
+    pub(crate) fn request_permission(&mut self, id: i64, session: &str, options: &[(&str, &str)]) {
         let options: Vec<_> = options
             .iter()
             .map(|(id, kind)| json!({"optionId": id, "name": "n", "kind": kind}))
             .collect();
         let call = json!({"toolCallId": "t", "kind": "execute", "rawInput": {"command": "ls"}});
         let params = json!({"sessionId": session, "toolCall": call, "options": options});
-        self.agent(&json!({"id": id, "method": "session/request_permission", "params": params}));
+        self.receive_message(
+            &json!({"id": id, "method": "session/request_permission", "params": params}),
+        );
     }
 
-    fn latest_id(&self) -> Value {
-        let written = String::from_utf8(self.written.clone()).unwrap();
+    fn latest_request_id(&self) -> Value {
+        let written = String::from_utf8(self.written_bytes.clone()).unwrap();
         let lines = written.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let requests =
             lines.filter(|line| line.get("method").is_some() && line.get("id").is_some());
@@ -123,21 +125,21 @@ impl ScriptedConnection {
     pub(crate) fn record_steps(&mut self, steps: &[Step]) {
         for step in steps {
             if let Step::Send(line) = step {
-                self.written.extend_from_slice(line);
-                self.sent.push(serde_json::from_slice(line).unwrap());
+                self.written_bytes.extend_from_slice(line);
+                self.sent_messages.push(serde_json::from_slice(line).unwrap());
             }
         }
         self.step_texts.extend(steps.iter().filter_map(step_text));
     }
 
     pub(crate) fn clear(&mut self) {
-        self.sent.clear();
+        self.sent_messages.clear();
         self.step_texts.clear();
     }
 
     /// Returns the latest sent message without its constant members.
     pub(crate) fn last_sent(&self) -> Value {
-        let mut message = self.sent.last().cloned().unwrap_or_default();
+        let mut message = self.sent_messages.last().cloned().unwrap_or_default();
         if let Some(fields) = message.as_object_mut() {
             fields.remove("jsonrpc");
         }
@@ -149,11 +151,11 @@ impl ScriptedConnection {
     }
 }
 
-pub(crate) fn new(mode: Option<&str>) -> Command {
-    open(SessionStart::New, mode)
+pub(crate) fn new_session_command(mode: Option<&str>) -> Command {
+    open_command(SessionStart::New, mode)
 }
 
-pub(crate) fn open(start: SessionStart, mode: Option<&str>) -> Command {
+pub(crate) fn open_command(start: SessionStart, mode: Option<&str>) -> Command {
     let mode = mode.map(str::to_owned);
     let cwd = "/srv/project".to_owned();
     Command::Open { session: SESSION_KEY, start, cwd, mode, model: None, options: Vec::new() }

@@ -13,26 +13,26 @@ pub(crate) fn step_text(step: &Step) -> Option<String> {
             format!("opened {id} mode={mode:?} of {modes:?} model={model:?}")
         }
         Step::OpenFailed { fault, message, .. } => format!("open failed {fault:?}: {message}"),
-        Step::Text { message, channel, text, .. } => format!("{channel:?} {message:?} {text:?}"),
+        Step::Text { message_id, role, text, .. } => format!("{role:?} {message_id:?} {text:?}"),
         Step::Tool { call, is_new, .. } => {
             format!("{} {}", if *is_new { "tool" } else { "tool update" }, call_text(call))
         }
         Step::Request { request, .. } => match &request.kind {
             AgentRequestKind::Permission { call, options } => {
                 let options: Vec<_> = options.iter().map(|it| (&it.id, it.kind)).collect();
-                format!("ask {} {} options={options:?}", request.request, call_text(call))
+                format!("ask {} {} options={options:?}", request.id, call_text(call))
             }
-            AgentRequestKind::Form { message, schema, call } => {
+            AgentRequestKind::Form { message, schema, call_id } => {
                 let fields =
                     schema["properties"].as_object().map(|all| all.keys().collect::<Vec<_>>());
-                format!("ask {} form {message:?} {fields:?} {call:?}", request.request)
+                format!("ask {} form {message:?} {fields:?} {call_id:?}", request.id)
             }
         },
-        Step::TurnEnded { end, usage, .. } => match usage {
+        Step::TurnEnded { outcome, usage, .. } => match usage {
             Some(usage) => {
-                format!("end {end:?} tokens {:?} to {:?}", usage.input, usage.output)
+                format!("end {outcome:?} tokens {:?} to {:?}", usage.input, usage.output)
             }
-            None => format!("end {end:?}"),
+            None => format!("end {outcome:?}"),
         },
         other => format!("{other:?}"),
     };

@@ -27,13 +27,13 @@ impl std::fmt::Debug for Event {
     }
 }
 
-pub(crate) fn connection(kind: ProtocolKind) -> Connection {
+pub(crate) fn new_connection(kind: ProtocolKind) -> Connection {
     let client = ClientInfo { name: "client".to_owned(), version: "1".to_owned() };
     Connection::new(kind, client)
 }
 
 /// Returns the lines of the steps.
-pub(crate) fn sent(steps: &[Step]) -> Vec<u8> {
+pub(crate) fn sent_bytes(steps: &[Step]) -> Vec<u8> {
     let lines = steps.iter().filter_map(|step| match step {
         Step::Send(line) => Some(line.as_slice()),
         _ => None,
@@ -41,33 +41,34 @@ pub(crate) fn sent(steps: &[Step]) -> Vec<u8> {
     lines.collect::<Vec<_>>().concat()
 }
 
-pub(crate) fn run(connection: &mut Connection, event: &Event) -> Vec<Step> {
+pub(crate) fn run_event(connection: &mut Connection, event: &Event) -> Vec<Step> {
     match event {
-        Event::Client(command) => connection.command(command.clone()),
-        Event::Agent(bytes) => connection.handle(bytes),
+        Event::Client(command) => connection.perform(command.clone()),
+        Event::Agent(bytes) => connection.handle_output(bytes),
     }
 }
 
 /// Runs a timeline; returns the steps of each event.
 pub(crate) fn run_timeline(kind: ProtocolKind, events: &[Event]) -> Vec<Vec<Step>> {
-    let mut connection = connection(kind);
-    events.iter().map(|event| run(&mut connection, event)).collect()
+    let mut connection = new_connection(kind);
+    events.iter().map(|event| run_event(&mut connection, event)).collect()
 }
 
 /// Crashes after each event, replays, and continues: the steps must be those of the uninterrupted run.
 pub(crate) fn check_every_crash(kind: ProtocolKind, events: &[Event]) {
-    let uninterrupted = run_timeline(kind, events);
-    for crash in 0..=events.len() {
-        let written = check_crash(kind, events, &uninterrupted, (crash, crash));
+    let uninterrupted_steps = run_timeline(kind, events);
+    for crash_index in 0..=events.len() {
+        let written = check_crash(kind, events, &uninterrupted_steps, (crash_index, crash_index));
         // The crash can also precede the lines for the last output.
         let (Some(Event::Agent(_)), Some(steps)) =
-            (events[..crash].last(), uninterrupted[..crash].last())
+            (events[..crash_index].last(), uninterrupted_steps[..crash_index].last())
         else {
             continue;
         };
-        if !sent(steps).is_empty() {
-            let written_before = check_crash(kind, events, &uninterrupted, (crash, crash - 1));
-            assert_eq!([written_before, sent(steps)].concat(), written);
+        if !sent_bytes(steps).is_empty() {
+            let written_before =
+                check_crash(kind, events, &uninterrupted_steps, (crash_index, crash_index - 1));
+            assert_eq!([written_before, sent_bytes(steps)].concat(), written);
         }
     }
 }
@@ -76,37 +77,37 @@ pub(crate) fn check_every_crash(kind: ProtocolKind, events: &[Event]) {
 fn check_crash(
     kind: ProtocolKind,
     events: &[Event],
-    uninterrupted: &[Vec<Step>],
+    uninterrupted_steps: &[Vec<Step>],
     (received, sent_events): (usize, usize),
 ) -> Vec<u8> {
-    let received_events = || events.iter().zip(uninterrupted).take(received);
-    let written = sent(&uninterrupted[..sent_events].concat());
-    let mut connection = connection(kind);
+    let received_events = || events.iter().zip(uninterrupted_steps).take(received);
+    let written = sent_bytes(&uninterrupted_steps[..sent_events].concat());
+    let mut connection = new_connection(kind);
     connection.replay_sent(&written);
-    let mut repeated = Vec::new();
+    let mut repeated_steps = Vec::new();
     for (event, _) in
         received_events().filter(|(event, steps)| is_opening(event) && !has_failed(steps))
     {
-        repeated.extend(run(&mut connection, event));
+        repeated_steps.extend(run_event(&mut connection, event));
     }
-    assert_eq!(repeated, [], "a repeated opening gives steps");
-    let answered = answers(kind, &written);
-    let (mut replayed, mut expected) = (Vec::new(), Vec::new());
+    assert_eq!(repeated_steps, [], "a repeated opening gives steps");
+    let answer_lines = answer_lines(kind, &written);
+    let (mut replayed_steps, mut expected_steps) = (Vec::new(), Vec::new());
     for (index, (event, steps)) in received_events().enumerate() {
         if let Event::Agent(bytes) = event {
-            replayed.extend(connection.handle(bytes));
+            replayed_steps.extend(connection.handle_output(bytes));
             let is_written = index < sent_events;
             let steps = steps.iter().filter(|it| !(is_written && matches!(it, Step::Send(_))));
-            expected.extend(as_replayed(steps.cloned(), &answered));
+            expected_steps.extend(as_replayed(steps.cloned(), &answer_lines));
         }
     }
     assert_eq!(
-        replayed, expected,
+        replayed_steps, expected_steps,
         "the replay differs after {received} events, {sent_events} of them written: {events:#?}"
     );
-    for (event, steps) in events.iter().zip(uninterrupted).skip(received) {
+    for (event, steps) in events.iter().zip(uninterrupted_steps).skip(received) {
         assert_eq!(
-            &run(&mut connection, event),
+            &run_event(&mut connection, event),
             steps,
             "the run continues differently after a crash at event {received}: {events:#?}"
         );
@@ -125,14 +126,14 @@ fn has_failed(steps: &[Step]) -> bool {
 /// Returns the steps that a replay gives in place of the live ones.
 fn as_replayed(
     steps: impl Iterator<Item = Step>,
-    answered: &HashMap<RequestId, Value>,
+    answer_lines: &HashMap<RequestId, Value>,
 ) -> impl Iterator<Item = Step> {
     steps.filter_map(|step| match step {
-        Step::Request { session, request } if answered.contains_key(&request.request) => {
-            let call = answered_call(&request.kind, &answered[&request.request]);
-            Some(Step::Answered { session, request: request.request, call })
+        Step::Request { session, request } if answer_lines.contains_key(&request.id) => {
+            let call = answered_call(&request.kind, &answer_lines[&request.id]);
+            Some(Step::Answered { session, request: request.id, call })
         }
-        Step::Withdraw { request, .. } if answered.contains_key(&request) => None,
+        Step::Withdraw { request, .. } if answer_lines.contains_key(&request) => None,
         other => Some(other),
     })
 }
@@ -140,18 +141,19 @@ fn as_replayed(
 /// Returns the call of a permission request that this line answers.
 fn answered_call(kind: &AgentRequestKind, line: &Value) -> Option<AnsweredCall> {
     let AgentRequestKind::Permission { call, options } = kind else { return None };
-    let selected = line["result"]["outcome"]["optionId"].as_str();
-    let of_id = || options.iter().filter(|option| Some(option.id.as_str()) == selected);
+    let selected_id = line["result"]["outcome"]["optionId"].as_str();
+    let selected_options =
+        || options.iter().filter(|option| Some(option.id.as_str()) == selected_id);
     let is_allowed = line["response"]["response"]["behavior"] == "allow"
         || line["result"]["decision"] == "accept"
-        || of_id().count() > 0
-            && of_id().all(|option| option.kind == PermissionOptionKind::AllowOnce);
+        || selected_options().count() > 0
+            && selected_options().all(|option| option.kind == PermissionOptionKind::AllowOnce);
     Some(AnsweredCall { id: call.id.clone(), is_allowed })
 }
 
 /// Returns the requests that the written lines answer, each with its line. The rejection of a reused id answers the later request only.
-fn answers(kind: ProtocolKind, written: &[u8]) -> HashMap<RequestId, Value> {
-    let mut found = HashMap::new();
+fn answer_lines(kind: ProtocolKind, written: &[u8]) -> HashMap<RequestId, Value> {
+    let mut answer_lines = HashMap::new();
     for line in written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         let line: Value = serde_json::from_slice(line).unwrap();
         if line.to_string().contains("is already in use") {
@@ -166,7 +168,7 @@ fn answers(kind: ProtocolKind, written: &[u8]) -> HashMap<RequestId, Value> {
             Some(number) => RequestId::Number(number),
             None => RequestId::Text(id.as_str().unwrap().to_owned()),
         });
-        found.extend(id.map(|id| (id, line.clone())));
+        answer_lines.extend(id.map(|id| (id, line.clone())));
     }
-    found
+    answer_lines
 }

@@ -26,7 +26,7 @@ pub(crate) fn transcript_folder(kind: ProtocolKind) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts").join(name)
 }
 
-pub(crate) fn read(kind: ProtocolKind, name: &str) -> Vec<TranscriptMessage> {
+pub(crate) fn read_transcript(kind: ProtocolKind, name: &str) -> Vec<TranscriptMessage> {
     let text =
         std::fs::read_to_string(transcript_folder(kind).join(format!("{name}.jsonl"))).unwrap();
     let message = |line: &str| {
@@ -39,8 +39,8 @@ pub(crate) fn read(kind: ProtocolKind, name: &str) -> Vec<TranscriptMessage> {
 /// Translation of the messages of one transcript.
 struct TimelineBuilder<'m> {
     messages: &'m [TranscriptMessage],
-    opened: u32,
-    keys: HashMap<String, SessionKey>,
+    opened_count: u32,
+    keys_by_native_id: HashMap<String, SessionKey>,
     /// Requests of the agent by id.
     agent_requests: HashMap<String, &'m Value>,
     /// Sessions whose turn the client cancelled: it answers their requests without a command.
@@ -48,11 +48,11 @@ struct TimelineBuilder<'m> {
 }
 
 /// Returns the timeline of a transcript.
-pub(crate) fn events(messages: &[TranscriptMessage]) -> Vec<Event> {
+pub(crate) fn transcript_events(messages: &[TranscriptMessage]) -> Vec<Event> {
     let mut builder = TimelineBuilder {
         messages,
-        opened: 0,
-        keys: HashMap::new(),
+        opened_count: 0,
+        keys_by_native_id: HashMap::new(),
         agent_requests: HashMap::new(),
         is_cancelled: false,
     };
@@ -79,19 +79,19 @@ impl<'m> TimelineBuilder<'m> {
 
     fn command(&mut self, index: usize, message: &Value) -> Option<Command> {
         let params = &message["params"];
-        let text = |name: &str| params[name].as_str().map(str::to_owned);
-        let native = text("sessionId").or_else(|| text("threadId"));
+        let string_field = |name: &str| params[name].as_str().map(str::to_owned);
+        let native_id = string_field("sessionId").or_else(|| string_field("threadId"));
         match message["method"].as_str() {
             Some("initialize") => Some(Command::Initialize),
             Some("session/new" | "session/load" | "session/resume" | "thread/start") => {
-                let session = SessionKey(self.opened);
-                self.opened += 1;
-                let id = native.unwrap_or_else(|| self.opened_id(message));
-                self.keys.insert(id.clone(), session);
-                let is_new = text("sessionId").is_none();
+                let session = SessionKey(self.opened_count);
+                self.opened_count += 1;
+                let id = native_id.unwrap_or_else(|| self.opened_id(message));
+                self.keys_by_native_id.insert(id.clone(), session);
+                let is_new = string_field("sessionId").is_none();
                 let start = if is_new { SessionStart::New } else { SessionStart::Resume { id } };
-                let mode = text("sandbox").or_else(|| self.first_mode(index));
-                let cwd = text("cwd")?;
+                let mode = string_field("sandbox").or_else(|| self.first_mode(index));
+                let cwd = string_field("cwd")?;
                 Some(Command::Open { session, start, cwd, mode, model: None, options: Vec::new() })
             }
             Some("session/set_mode") => {
@@ -100,8 +100,9 @@ impl<'m> TimelineBuilder<'m> {
                     .iter()
                     .take(index)
                     .any(|it| it.value["method"] == "session/prompt");
-                let session = *self.keys.get(&native?)?;
-                (!is_of_opening).then_some(Command::SetMode { session, mode: text("modeId")? })
+                let session = *self.keys_by_native_id.get(&native_id?)?;
+                (!is_of_opening)
+                    .then_some(Command::SetMode { session, mode: string_field("modeId")? })
             }
             Some("session/prompt" | "turn/start") => {
                 self.is_cancelled = false;
@@ -109,14 +110,16 @@ impl<'m> TimelineBuilder<'m> {
                 let parts = blocks.as_array()?.iter();
                 let parts =
                     parts.map(|it| PromptPart::Text(it["text"].as_str().unwrap().to_owned()));
-                let session = *self.keys.get(&native?)?;
+                let session = *self.keys_by_native_id.get(&native_id?)?;
                 Some(Command::Prompt { session, parts: parts.collect() })
             }
             Some("session/cancel" | "turn/interrupt") => {
                 self.is_cancelled = true;
-                Some(Command::Cancel { session: *self.keys.get(&native?)? })
+                Some(Command::Cancel { session: *self.keys_by_native_id.get(&native_id?)? })
             }
-            Some("session/close") => Some(Command::Close { session: *self.keys.get(&native?)? }),
+            Some("session/close") => {
+                Some(Command::Close { session: *self.keys_by_native_id.get(&native_id?)? })
+            }
             Some("initialized") => None,
             Some(other) => panic!("{other} is not translated"),
             None => self.answer(message),
@@ -135,18 +138,20 @@ impl<'m> TimelineBuilder<'m> {
 
     /// Returns the mode that the client sets before its first prompt.
     fn first_mode(&self, index: usize) -> Option<String> {
-        let mut rest = self.messages.iter().skip(index).filter(|it| it.is_client);
-        let next = rest.find(|it| {
+        let mut client_messages = self.messages.iter().skip(index).filter(|it| it.is_client);
+        let next_message = client_messages.find(|it| {
             it.value["method"] != "session/new" && it.value["method"] != "session/resume"
         })?;
-        let mode = &next.value["params"]["modeId"];
-        mode.as_str().filter(|_| next.value["method"] == "session/set_mode").map(str::to_owned)
+        let mode = &next_message.value["params"]["modeId"];
+        mode.as_str()
+            .filter(|_| next_message.value["method"] == "session/set_mode")
+            .map(str::to_owned)
     }
 
     fn answer(&self, message: &Value) -> Option<Command> {
         let request = self.agent_requests.get(&message["id"].to_string())?;
         let params = &request["params"];
-        let native = params["sessionId"].as_str().or(params["threadId"].as_str())?;
+        let native_id = params["sessionId"].as_str().or(params["threadId"].as_str())?;
         let answer = match request["method"].as_str()? {
             "elicitation/create" => RequestAnswer::Form { action: FormAction::Decline },
             "session/request_permission" => {
@@ -169,34 +174,43 @@ impl<'m> TimelineBuilder<'m> {
             }
             _ => return None,
         };
-        let request = match message["id"].as_i64() {
+        let request_id = match message["id"].as_i64() {
             Some(number) => RequestId::Number(number),
             None => RequestId::Text(message["id"].as_str()?.to_owned()),
         };
-        Some(Command::Answer { session: *self.keys.get(native)?, request, answer })
+        Some(Command::Answer {
+            session: *self.keys_by_native_id.get(native_id)?,
+            request_id,
+            answer,
+        })
     }
 }
 
 /// Returns the commands of a line of claude-control. The session has no line of its own.
 fn control_commands(message: &Value) -> Vec<Command> {
     let session = SessionKey(0);
-    let text = |path: &str| message.pointer(path).and_then(Value::as_str).map(str::to_owned);
-    match text("/type").unwrap().as_str() {
+    let string_field =
+        |path: &str| message.pointer(path).and_then(Value::as_str).map(str::to_owned);
+    match string_field("/type").unwrap().as_str() {
         "control_request" => {
             let (start, cwd, options) = (SessionStart::New, String::new(), Vec::new());
             let open = Command::Open { session, start, cwd, mode: None, model: None, options };
             vec![Command::Initialize, open]
         }
         "user" => {
-            let parts = vec![PromptPart::Text(text("/message/content/0/text").unwrap())];
+            let parts = vec![PromptPart::Text(string_field("/message/content/0/text").unwrap())];
             vec![Command::Prompt { session, parts }]
         }
         _ => {
-            let request = RequestId::Text(text("/response/request_id").unwrap());
-            let allows = text("/response/response/behavior").as_deref() == Some("allow");
-            let answer =
-                if allows { RequestAnswer::Allow } else { RequestAnswer::Deny { message: None } };
-            vec![Command::Answer { session, request, answer }]
+            let request_id = RequestId::Text(string_field("/response/request_id").unwrap());
+            let is_allowed =
+                string_field("/response/response/behavior").as_deref() == Some("allow");
+            let answer = if is_allowed {
+                RequestAnswer::Allow
+            } else {
+                RequestAnswer::Deny { message: None }
+            };
+            vec![Command::Answer { session, request_id, answer }]
         }
     }
 }

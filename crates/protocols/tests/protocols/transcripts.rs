@@ -4,8 +4,10 @@ use algonius_protocols::ProtocolKind;
 use serde_json::{Value, json};
 
 use crate::step_text::step_text;
-use crate::timeline::{Event, check_every_crash, connection, run_timeline, sent};
-use crate::transcript::{TranscriptMessage, comparable_part, events, read, transcript_folder};
+use crate::timeline::{Event, check_every_crash, new_connection, run_timeline, sent_bytes};
+use crate::transcript::{
+    TranscriptMessage, comparable_part, read_transcript, transcript_events, transcript_folder,
+};
 
 /// Environment variable that makes the tests write the expected steps instead of comparing them.
 const REWRITE_VARIABLE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
@@ -36,18 +38,18 @@ pub(crate) const TRANSCRIPTS: &[(ProtocolKind, &str)] = &[
     (ProtocolKind::ClaudeControl, "allow"),
 ];
 
-fn all() -> Vec<(ProtocolKind, &'static str, Vec<TranscriptMessage>, Vec<Event>)> {
-    let read = |(kind, name): &(ProtocolKind, &'static str)| {
-        let messages = read(*kind, name);
-        let events = events(&messages);
+fn all_transcripts() -> Vec<(ProtocolKind, &'static str, Vec<TranscriptMessage>, Vec<Event>)> {
+    let load = |(kind, name): &(ProtocolKind, &'static str)| {
+        let messages = read_transcript(*kind, name);
+        let events = transcript_events(&messages);
         (*kind, *name, messages, events)
     };
-    TRANSCRIPTS.iter().map(read).collect()
+    TRANSCRIPTS.iter().map(load).collect()
 }
 
 #[test]
 fn every_transcript_gives_the_expected_steps() {
-    for (kind, name, _, events) in all() {
+    for (kind, name, _, events) in all_transcripts() {
         let steps = run_timeline(kind, &events).concat();
         let step_texts: String =
             steps.iter().filter_map(step_text).map(|line| line + "\n").collect();
@@ -63,19 +65,20 @@ fn every_transcript_gives_the_expected_steps() {
 /// The recorded client did not know forms, so its refusal of one is not compared.
 #[test]
 fn the_adapter_sends_what_the_recorded_client_sent() {
-    for (kind, name, messages, events) in all() {
-        let written = sent(&run_timeline(kind, &events).concat());
+    for (kind, name, messages, events) in all_transcripts() {
+        let written = sent_bytes(&run_timeline(kind, &events).concat());
         let lines = written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let lines =
             lines.map(|line| comparable_part(&serde_json::from_slice::<Value>(line).unwrap()));
-        let recorded = messages.iter().filter(|message| message.is_client);
-        let recorded = recorded.map(|message| match comparable_part(&message.value) {
-            refusal if is_form_refusal(&messages, &refusal) => {
-                json!({"jsonrpc": "2.0", "id": refusal["id"], "result": {"action": "decline"}})
-            }
-            other => other,
-        });
-        assert_eq!(lines.collect::<Vec<_>>(), recorded.collect::<Vec<_>>(), "{name}");
+        let recorded_messages = messages.iter().filter(|message| message.is_client);
+        let recorded_messages =
+            recorded_messages.map(|message| match comparable_part(&message.value) {
+                refusal if is_form_refusal(&messages, &refusal) => {
+                    json!({"jsonrpc": "2.0", "id": refusal["id"], "result": {"action": "decline"}})
+                }
+                other => other,
+            });
+        assert_eq!(lines.collect::<Vec<_>>(), recorded_messages.collect::<Vec<_>>(), "{name}");
     }
 }
 
@@ -88,17 +91,23 @@ fn is_form_refusal(messages: &[TranscriptMessage], message: &Value) -> bool {
 
 #[test]
 fn pieces_of_one_byte_give_the_same_steps() {
-    for (kind, name, _, events) in all() {
-        let (mut unsplit, mut pieces) = (connection(kind), connection(kind));
+    for (kind, name, _, events) in all_transcripts() {
+        let (mut unsplit_connection, mut bytewise_connection) =
+            (new_connection(kind), new_connection(kind));
         for event in &events {
             match event {
                 Event::Client(command) => {
-                    assert_eq!(unsplit.command(command.clone()), pieces.command(command.clone()));
+                    assert_eq!(
+                        unsplit_connection.perform(command.clone()),
+                        bytewise_connection.perform(command.clone())
+                    );
                 }
                 Event::Agent(bytes) => {
-                    let steps: Vec<_> =
-                        bytes.iter().flat_map(|byte| pieces.handle(&[*byte])).collect();
-                    assert_eq!(unsplit.handle(bytes), steps, "{name}");
+                    let steps: Vec<_> = bytes
+                        .iter()
+                        .flat_map(|byte| bytewise_connection.handle_output(&[*byte]))
+                        .collect();
+                    assert_eq!(unsplit_connection.handle_output(bytes), steps, "{name}");
                 }
             }
         }
@@ -107,7 +116,7 @@ fn pieces_of_one_byte_give_the_same_steps() {
 
 #[test]
 fn a_crash_at_any_event_changes_nothing() {
-    for (kind, _, _, events) in all() {
+    for (kind, _, _, events) in all_transcripts() {
         check_every_crash(kind, &events);
     }
 }

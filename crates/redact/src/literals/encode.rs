@@ -9,66 +9,72 @@ pub(crate) const MIN_FORM_LENGTH: usize = 8;
 
 /// Returns all forms of a value and of each of its lines, without duplicates.
 pub(crate) fn forms(value: &str) -> Vec<Vec<u8>> {
-    let mut found = Vec::new();
+    let mut forms = Vec::new();
     let lines = value.lines().map(str::trim);
     for part in [value, value.trim()].into_iter().chain(lines) {
         if part.chars().count() >= MIN_FORM_LENGTH {
-            found.extend(encodings(part).into_iter().map(String::into_bytes));
+            forms.extend(encodings(part).into_iter().map(String::into_bytes));
         }
     }
-    found.retain(|form| form.len() >= MIN_FORM_LENGTH);
-    found.sort_unstable();
-    found.dedup();
-    found
+    forms.retain(|form| form.len() >= MIN_FORM_LENGTH);
+    forms.sort_unstable();
+    forms.dedup();
+    forms
 }
 
 fn encodings(value: &str) -> Vec<String> {
-    let json = json(value);
+    let json_text = json(value);
     let mut forms = vec![value.to_owned(), hex(value, false), hex(value, true)];
-    for shift in 0..3 {
-        forms.extend([base64(value, shift, b"+/"), base64(value, shift, b"-_")]);
+    for preceding_bytes in 0..3 {
+        forms
+            .extend([base64(value, preceding_bytes, b"+/"), base64(value, preceding_bytes, b"-_")]);
     }
-    forms.extend(percent(value));
-    for upper in [false, true] {
+    forms.extend(percent_encodings(value));
+    for is_upper_case in [false, true] {
         // Python writes JSON in this form by default, and so does PHP, which also escapes slashes.
-        let ascii = escaped_units(value, false, upper);
-        let all = escaped_units(value, true, upper);
-        forms.extend([self::json(&ascii), ascii.replace('/', "\\/"), ascii]);
-        forms.extend([self::json(&all), all]);
+        let ascii_escaped = escaped_units(value, false, is_upper_case);
+        let all_escaped = escaped_units(value, true, is_upper_case);
+        forms.extend([json(&ascii_escaped), ascii_escaped.replace('/', "\\/"), ascii_escaped]);
+        forms.extend([json(&all_escaped), all_escaped]);
     }
-    forms.extend([self::json(&json), json.replace('/', "\\/"), markup_safe(&json), json]);
+    forms.extend([
+        json(&json_text),
+        json_text.replace('/', "\\/"),
+        markup_safe(&json_text),
+        json_text,
+    ]);
     forms.extend([
         xml(value, "&quot;", "&apos;"),
         xml(value, "&#34;", "&#39;"),
         xml(value, "\"", "'"),
     ]);
     // A command line often appears inside JSON.
-    forms.extend(quoted_forms(value).into_iter().flat_map(|form| [self::json(&form), form]));
+    forms.extend(quoted_forms(value).into_iter().flat_map(|form| [json(&form), form]));
     forms
 }
 
-fn hex(value: &str, upper: bool) -> String {
+fn hex(value: &str, is_upper_case: bool) -> String {
     value.bytes().fold(String::new(), |mut out, byte| {
-        _ = if upper { write!(out, "{byte:02X}") } else { write!(out, "{byte:02x}") };
+        _ = if is_upper_case { write!(out, "{byte:02X}") } else { write!(out, "{byte:02x}") };
         out
     })
 }
 
-/// Returns the base64 characters that `value` alone determines when `shift` unknown bytes precede it.
-fn base64(value: &str, shift: usize, last_two: &[u8; 2]) -> String {
-    let bytes: Vec<u8> = std::iter::repeat_n(0, shift).chain(value.bytes()).collect();
+/// Returns the base64 characters that `value` alone determines when `preceding_bytes` unknown bytes precede it.
+fn base64(value: &str, preceding_bytes: usize, last_two: &[u8; 2]) -> String {
+    let bytes: Vec<u8> = std::iter::repeat_n(0, preceding_bytes).chain(value.bytes()).collect();
     let end = bytes.len() * 8 / 6;
-    let start = (shift * 8).div_ceil(6);
+    let start = (preceding_bytes * 8).div_ceil(6);
     let sextet = |index: usize| {
         let bit = index * 6;
         let pair = [bit / 8, bit / 8 + 1].map(|at| u32::from(bytes.get(at).copied().unwrap_or(0)));
         let [high, low] = pair;
         ((high << 8 | low) >> (10 - bit % 8)) & 63
     };
-    (start..end).map(|index| letter(sextet(index), *last_two)).collect()
+    (start..end).map(|index| base64_char(sextet(index), *last_two)).collect()
 }
 
-fn letter(sextet: u32, [plus, slash]: [u8; 2]) -> char {
+fn base64_char(sextet: u32, [plus, slash]: [u8; 2]) -> char {
     let offset =
         |first: char, from: u32| char::from_u32(u32::from(first) + sextet - from).unwrap_or(first);
     match sextet {
@@ -81,11 +87,11 @@ fn letter(sextet: u32, [plus, slash]: [u8; 2]) -> char {
 }
 
 /// Returns the percent-encoded forms: strict, as in browsers, as in forms; hexadecimal digits in both cases.
-fn percent(value: &str) -> Vec<String> {
-    let encode = |safe_chars: &str, upper: bool| {
+fn percent_encodings(value: &str) -> Vec<String> {
+    let encode = |safe_chars: &str, is_upper_case: bool| {
         value.bytes().fold(String::new(), |mut out, byte| {
             let is_safe = byte.is_ascii_alphanumeric() || safe_chars.as_bytes().contains(&byte);
-            _ = match (is_safe, upper) {
+            _ = match (is_safe, is_upper_case) {
                 (true, _) => write!(out, "{}", char::from(byte)),
                 (false, true) => write!(out, "%{byte:02X}"),
                 (false, false) => write!(out, "%{byte:02x}"),
@@ -116,21 +122,25 @@ fn markup_safe(json: &str) -> String {
 }
 
 /// Escapes as `\uXXXX` all characters, or only those outside ASCII.
-fn escaped_units(value: &str, all: bool, upper: bool) -> String {
+fn escaped_units(value: &str, escapes_ascii: bool, is_upper_case: bool) -> String {
     let mut out = String::new();
-    for part in value.chars() {
-        if matches!(part, '\0'..='~') && !all {
-            out.push_str(&json(part.encode_utf8(&mut [0; 4])));
+    for character in value.chars() {
+        if matches!(character, '\0'..='~') && !escapes_ascii {
+            out.push_str(&json(character.encode_utf8(&mut [0; 4])));
             continue;
         }
-        for unit in part.encode_utf16(&mut [0; 2]) {
-            _ = if upper { write!(out, "\\u{unit:04X}") } else { write!(out, "\\u{unit:04x}") };
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            _ = if is_upper_case {
+                write!(out, "\\u{unit:04X}")
+            } else {
+                write!(out, "\\u{unit:04x}")
+            };
         }
     }
     out
 }
 
-fn xml(value: &str, double: &str, single: &str) -> String {
-    let safe = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    safe.replace('"', double).replace('\'', single)
+fn xml(value: &str, double_quote: &str, single_quote: &str) -> String {
+    let escaped = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    escaped.replace('"', double_quote).replace('\'', single_quote)
 }

@@ -15,13 +15,13 @@ const CLASS_BITS: u32 = 6;
 const TRIPLE_COUNT: usize = 1 << (3 * CLASS_BITS);
 
 /// Number of words in the bitmap.
-const WORDS: usize = TRIPLE_COUNT / 64;
+const BITMAP_WORDS: usize = TRIPLE_COUNT / 64;
 
 /// Letters, the most frequent first.
 const LETTERS_BY_FREQUENCY: &[u8; 26] = b"etaoinsrhldcumfpgwybvkxjqz";
 
 /// Class of each byte: letters are distinguished, and so are common separators.
-const BYTE_CLASSES: [u8; 256] = kinds();
+const BYTE_CLASSES: [u8; 256] = byte_classes();
 
 /// Literal and its case sensitivity.
 pub(crate) enum Literal<'t> {
@@ -34,20 +34,24 @@ pub(crate) enum Literal<'t> {
 /// Prefilter for the positions of literals.
 pub(crate) struct LiteralPrefilter {
     /// Bitmap of triples of byte classes.
-    marks: Box<[u64; WORDS]>,
+    triple_bitmap: Box<[u64; BITMAP_WORDS]>,
     /// One byte of each literal that is shorter than three bytes.
-    singles: Vec<u8>,
-    longest: usize,
+    short_literal_bytes: Vec<u8>,
+    max_literal_bytes: usize,
 }
 
 impl LiteralPrefilter {
     pub(crate) fn new<'t>(literals: impl IntoIterator<Item = Literal<'t>>) -> Self {
-        let mut prefilter = Self { marks: Box::new([0; WORDS]), singles: Vec::new(), longest: 0 };
+        let mut prefilter = Self {
+            triple_bitmap: Box::new([0; BITMAP_WORDS]),
+            short_literal_bytes: Vec::new(),
+            max_literal_bytes: 0,
+        };
         for literal in literals {
             prefilter.add(&literal);
         }
-        prefilter.singles.sort_unstable();
-        prefilter.singles.dedup();
+        prefilter.short_literal_bytes.sort_unstable();
+        prefilter.short_literal_bytes.dedup();
         prefilter
     }
 
@@ -55,11 +59,13 @@ impl LiteralPrefilter {
     pub(crate) fn candidate_ranges(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut ranges: Vec<Range<usize>> = Vec::new();
         let mut triple = 0;
-        for (number, block) in text.chunks(BLOCK_BYTES).enumerate() {
+        for (block_index, block) in text.chunks(BLOCK_BYTES).enumerate() {
             let has_triple = self.has_marked_triple(block, &mut triple);
-            if has_triple || self.singles.iter().any(|single| has(block, *single)) {
-                let start = (number * BLOCK_BYTES).saturating_sub(self.longest);
-                let end = (number * BLOCK_BYTES + block.len() + self.longest).min(text.len());
+            if has_triple || self.short_literal_bytes.iter().any(|byte| contains_byte(block, *byte))
+            {
+                let start = (block_index * BLOCK_BYTES).saturating_sub(self.max_literal_bytes);
+                let end = (block_index * BLOCK_BYTES + block.len() + self.max_literal_bytes)
+                    .min(text.len());
                 match ranges.last_mut().filter(|last| last.end >= start) {
                     Some(last) => last.end = end,
                     None => ranges.push(start..end),
@@ -71,46 +77,49 @@ impl LiteralPrefilter {
 
     /// Returns true if a marked triple ends in a block; `triple` holds the classes before the block.
     fn has_marked_triple(&self, block: &[u8], triple: &mut u32) -> bool {
-        let mut found = 0;
+        let mut marked_bits = 0;
         for byte in block {
             *triple = *triple << CLASS_BITS | byte_class(*byte);
             let (word, bit) = bitmap_position(*triple);
-            found |= self.marks.get(word).copied().unwrap_or_default() >> bit;
+            marked_bits |= self.triple_bitmap.get(word).copied().unwrap_or_default() >> bit;
         }
-        found & 1 == 1
+        marked_bits & 1 == 1
     }
 
     fn add(&mut self, literal: &Literal<'_>) {
         let (Literal::CaseSensitive(bytes) | Literal::CaseInsensitive(bytes)) = *literal;
-        self.longest = self.longest.max(bytes.len());
+        self.max_literal_bytes = self.max_literal_bytes.max(bytes.len());
         let triples = bytes.windows(3).filter_map(|triple| triple.first_chunk::<3>());
         match triples
-            .min_by_key(|triple| triple.iter().map(|byte| byte_frequency(*byte)).sum::<usize>())
+            .min_by_key(|triple| triple.iter().map(|byte| frequency_rank(*byte)).sum::<usize>())
         {
-            None => self.singles.extend(bytes.iter().min_by_key(|byte| byte_frequency(**byte))),
+            None => self
+                .short_literal_bytes
+                .extend(bytes.iter().min_by_key(|byte| frequency_rank(**byte))),
             Some(triple) => {
-                let cases =
+                let case_mask_range =
                     if matches!(literal, Literal::CaseInsensitive(_)) { 1..=8_u8 } else { 8..=8 };
-                cases.for_each(|case| self.mark(case_variant(*triple, case)));
+                case_mask_range
+                    .for_each(|case_mask| self.mark_triple(case_variant(*triple, case_mask)));
             }
         }
     }
 
-    fn mark(&mut self, triple: [u8; 3]) {
+    fn mark_triple(&mut self, triple: [u8; 3]) {
         let (word, bit) = bitmap_position(
             triple.iter().fold(0, |triple, byte| triple << CLASS_BITS | byte_class(*byte)),
         );
-        if let Some(word) = self.marks.get_mut(word) {
+        if let Some(word) = self.triple_bitmap.get_mut(word) {
             *word |= 1 << bit;
         }
     }
 }
 
 /// Returns the triple with the case of its letters inverted where the number has a bit; 8 leaves it unchanged.
-fn case_variant(triple: [u8; 3], inverted: u8) -> [u8; 3] {
+fn case_variant(triple: [u8; 3], case_mask: u8) -> [u8; 3] {
     let mut bit = 1;
     triple.map(|byte| {
-        let is_inverted = inverted & bit != 0 && byte.is_ascii_alphabetic();
+        let is_inverted = case_mask & bit != 0 && byte.is_ascii_alphabetic();
         bit <<= 1;
         if is_inverted { byte ^ 0x20 } else { byte }
     })
@@ -122,16 +131,16 @@ const fn bitmap_position(triple: u32) -> (usize, u32) {
 }
 
 fn byte_class(byte: u8) -> u32 {
-    BYTE_CLASSES.get(usize::from(byte)).map_or(0, |kind| u32::from(*kind))
+    BYTE_CLASSES.get(usize::from(byte)).map_or(0, |class| u32::from(*class))
 }
 
 /// Returns true if the block contains the byte; written so that the compiler vectorizes it.
-fn has(block: &[u8], single: u8) -> bool {
-    block.iter().fold(false, |has, byte| has | (*byte == single))
+fn contains_byte(block: &[u8], byte: u8) -> bool {
+    block.iter().fold(false, |is_found, other| is_found | (*other == byte))
 }
 
 /// Returns the approximate frequency of a byte.
-fn byte_frequency(byte: u8) -> usize {
+fn frequency_rank(byte: u8) -> usize {
     match byte {
         b'a'..=b'z' => {
             LETTERS_BY_FREQUENCY.iter().rev().position(|letter| *letter == byte).unwrap_or(0)
@@ -144,17 +153,17 @@ fn byte_frequency(byte: u8) -> usize {
     }
 }
 
-const fn kinds() -> [u8; 256] {
-    let mut kinds = [0; 256];
-    let (mut byte, mut rest) = (0_u8, kinds.as_mut_slice());
-    while let Some((kind, remaining)) = rest.split_first_mut() {
-        *kind = kind_of(byte);
+const fn byte_classes() -> [u8; 256] {
+    let mut byte_classes = [0; 256];
+    let (mut byte, mut rest) = (0_u8, byte_classes.as_mut_slice());
+    while let Some((class, remaining)) = rest.split_first_mut() {
+        *class = class_of(byte);
         (byte, rest) = (byte.wrapping_add(1), remaining);
     }
-    kinds
+    byte_classes
 }
 
-const fn kind_of(byte: u8) -> u8 {
+const fn class_of(byte: u8) -> u8 {
     match byte {
         b'a'..=b'z' => byte - b'a' + 1,
         b'A'..=b'Z' => byte - b'A' + 27,
@@ -179,13 +188,15 @@ mod tests {
 
     use super::{BLOCK_BYTES, Literal, LiteralPrefilter};
 
-    const EXACT: [&str; 5] = ["sk-", "Q~", "hooks.slack.com/", "\u{e9}\0\r\n", "1//0"];
-    const WORDS: [&str; 4] = ["secret", "@", " -u", "private key"];
+    const CASE_SENSITIVE: [&str; 5] = ["sk-", "Q~", "hooks.slack.com/", "\u{e9}\0\r\n", "1//0"];
+    const CASE_INSENSITIVE: [&str; 4] = ["secret", "@", " -u", "private key"];
 
     fn prefilter() -> LiteralPrefilter {
-        let exact = EXACT.iter().map(|text| Literal::CaseSensitive(text.as_bytes()));
+        let exact = CASE_SENSITIVE.iter().map(|text| Literal::CaseSensitive(text.as_bytes()));
         LiteralPrefilter::new(
-            exact.chain(WORDS.iter().map(|word| Literal::CaseInsensitive(word.as_bytes()))),
+            exact.chain(
+                CASE_INSENSITIVE.iter().map(|word| Literal::CaseInsensitive(word.as_bytes())),
+            ),
         )
     }
 
@@ -199,12 +210,12 @@ mod tests {
         #[test]
         fn a_literal_is_always_inside_a_candidate_range(
             at in 0..3 * BLOCK_BYTES, rest in 0..2 * BLOCK_BYTES,
-            number in 0..EXACT.len() + WORDS.len(), upper in any::<u32>(),
+            number in 0..CASE_SENSITIVE.len() + CASE_INSENSITIVE.len(), upper_case_bits in any::<u32>(),
         ) {
-            let literal: String = match EXACT.get(number) {
+            let literal: String = match CASE_SENSITIVE.get(number) {
                 Some(text) => (*text).to_owned(),
-                None => WORDS[number - EXACT.len()].char_indices().map(|(index, letter)| {
-                    if upper >> index & 1 == 1 { letter.to_ascii_uppercase() } else { letter }
+                None => CASE_INSENSITIVE[number - CASE_SENSITIVE.len()].char_indices().map(|(index, letter)| {
+                    if upper_case_bits >> index & 1 == 1 { letter.to_ascii_uppercase() } else { letter }
                 }).collect(),
             };
             let text = ["x".repeat(at), literal.clone(), "x".repeat(rest)].concat();

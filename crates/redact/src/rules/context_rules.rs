@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 use regex::bytes::{Captures, Regex};
 
 use super::plausibility::{
-    MAX_JUDGED_BYTES, SecretKind, ValueNotation, is_placeholder_or_reference, is_plausible_secret,
+    CandidateValue, MAX_JUDGED_BYTES, SecretKind, is_placeholder_or_reference, is_plausible_secret,
 };
 use crate::spans::{SecretSpan, VisiblePart};
-use crate::text::boundary::{byte_before, find, is_word};
+use crate::text::boundary::{byte_before, find, is_word_byte};
 use crate::text::pattern::compile;
 use crate::text::value::{InspectionBudget, bare_value, value_at};
 
@@ -62,43 +62,43 @@ fn for_each_match<'l>(
     mut visit: impl FnMut(&Captures<'l>),
 ) {
     if let Some(pattern) = pattern {
-        pattern.captures_iter(line).for_each(|found| visit(&found));
+        pattern.captures_iter(line).for_each(|captures| visit(&captures));
     }
 }
 
-fn match_range(found: &Captures<'_>) -> Range<usize> {
-    found.get(0).map_or(0..0, |full_match| full_match.range())
+fn match_range(captures: &Captures<'_>) -> Range<usize> {
+    captures.get(0).map_or(0..0, |full_match| full_match.range())
 }
 
 /// Finds credentials in headers.
-pub(crate) fn headers(line: &[u8], spans: &mut Vec<SecretSpan>) {
+pub(crate) fn find_header_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
     let mut budget = InspectionBudget::of(line);
-    for_each_match(AUTHORIZATION_REGEX.as_ref(), line, |found| {
-        let Range { start, end } = match_range(found);
+    for_each_match(AUTHORIZATION_REGEX.as_ref(), line, |captures| {
+        let Range { start, end } = match_range(captures);
         if budget.is_redacted(start) {
             return;
         }
         let location = bare_value(line, end);
         let text = line.get(location.range.clone()).unwrap_or_default();
-        let value = ValueNotation { text, is_quoted: false, follows_equals: false };
+        let value = CandidateValue { text, is_quoted: false, follows_equals: false };
         // A line of many headers would be inspected in quadratic time; beyond the budget all values count as secrets.
-        if budget.is_spent(text.len()) || is_plausible_secret(value, SecretKind::Token) {
+        if budget.spend(text.len()) || is_plausible_secret(value, SecretKind::Token) {
             budget.mark_redacted(&location.range);
             spans.push(SecretSpan {
                 secret: location.range,
                 context: start,
-                form: VisiblePart::Tail(0),
+                visible_part: VisiblePart::Tail(0),
             });
         }
     });
-    for_each_match(BEARER_REGEX.as_ref(), line, |found| {
-        let Some(token) = found.get(1) else { return };
-        let judged = token.as_bytes().get(..MAX_JUDGED_BYTES).unwrap_or(token.as_bytes());
+    for_each_match(BEARER_REGEX.as_ref(), line, |captures| {
+        let Some(token) = captures.get(1) else { return };
+        let judged_token = token.as_bytes().get(..MAX_JUDGED_BYTES).unwrap_or(token.as_bytes());
         // Prose contains `bearer` too, but tokens nearly always have a digit.
-        let digit = judged.iter().any(u8::is_ascii_digit);
-        if digit
+        let has_digit = judged_token.iter().any(u8::is_ascii_digit);
+        if has_digit
             && is_plausible_secret(
-                ValueNotation { text: token.as_bytes(), is_quoted: true, follows_equals: false },
+                CandidateValue { text: token.as_bytes(), is_quoted: true, follows_equals: false },
                 SecretKind::Token,
             )
         {
@@ -106,24 +106,24 @@ pub(crate) fn headers(line: &[u8], spans: &mut Vec<SecretSpan>) {
             let secret = secret.start..secret.end.max(token.start() + 1);
             spans.push(SecretSpan {
                 secret,
-                context: match_range(found).start,
-                form: VisiblePart::Tail(0),
+                context: match_range(captures).start,
+                visible_part: VisiblePart::Tail(0),
             });
         }
     });
 }
 
 /// Finds passwords in addresses.
-pub(crate) fn userinfo(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    for_each_match(USERINFO_REGEX.as_ref(), line, |found| {
-        let Some(password) = found.get(1) else { return };
+pub(crate) fn find_userinfo_passwords(line: &[u8], spans: &mut Vec<SecretSpan>) {
+    for_each_match(USERINFO_REGEX.as_ref(), line, |captures| {
+        let Some(password) = captures.get(1) else { return };
         let Some(secret) = up_to_last_at_sign(line, password.range()) else { return };
         let text = line.get(secret.clone()).unwrap_or_default();
         if !is_placeholder_or_reference(text) {
             spans.push(SecretSpan {
                 secret,
-                context: match_range(found).start,
-                form: VisiblePart::Stars(0),
+                context: match_range(captures).start,
+                visible_part: VisiblePart::Stars(0),
             });
         }
     });
@@ -131,78 +131,80 @@ pub(crate) fn userinfo(line: &[u8], spans: &mut Vec<SecretSpan>) {
 
 /// Returns the part of a match that may be a password: up to the last `@` that is near enough to its start.
 /// Text without white space after an address may contain another `@` much later.
-fn up_to_last_at_sign(line: &[u8], matched: Range<usize>) -> Option<Range<usize>> {
-    if matched.len() <= MAX_PASSWORD_BYTES {
-        return Some(matched);
+fn up_to_last_at_sign(line: &[u8], candidate: Range<usize>) -> Option<Range<usize>> {
+    if candidate.len() <= MAX_PASSWORD_BYTES {
+        return Some(candidate);
     }
-    let near = line.get(matched.start..matched.start + MAX_PASSWORD_BYTES)?;
+    let near = line.get(candidate.start..candidate.start + MAX_PASSWORD_BYTES)?;
     let length = near.iter().rposition(|byte| *byte == b'@').filter(|length| *length > 0)?;
-    Some(matched.start..matched.start + length)
+    Some(candidate.start..candidate.start + length)
 }
 
 /// Finds secrets in command-line options, in `user:password` and in netrc lines.
-pub(crate) fn options(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    for_each_match(OPTION_REGEX.as_ref(), line, |found| {
-        let Range { start, end } = match_range(found);
+pub(crate) fn find_option_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
+    for_each_match(OPTION_REGEX.as_ref(), line, |captures| {
+        let Range { start, end } = match_range(captures);
         let Some(location) = value_at(line, end) else { return };
-        let name = found.get(1).map_or(&b""[..], |name| name.as_bytes());
+        let name = captures.get(1).map_or(&b""[..], |name| name.as_bytes());
         let is_password =
             name.get(..1).is_some_and(|first| first.eq_ignore_ascii_case(b"p")) && name.len() < 11;
         let kind = if is_password { SecretKind::Password } else { SecretKind::Token };
         let text = line.get(location.range.clone()).unwrap_or_default();
         // Help texts name a value in capitals: `--token TOKEN`.
-        let capitals = text.iter().all(|byte| byte.is_ascii_uppercase() || b"_-".contains(byte));
-        let value = ValueNotation { text, is_quoted: location.is_quoted, follows_equals: false };
-        if !text.starts_with(b"-") && !capitals && is_plausible_secret(value, kind) {
-            let form = if is_password { VisiblePart::Stars(0) } else { VisiblePart::Tail(0) };
-            spans.push(SecretSpan { secret: location.range, context: start, form });
+        let is_upper_case =
+            text.iter().all(|byte| byte.is_ascii_uppercase() || b"_-".contains(byte));
+        let value = CandidateValue { text, is_quoted: location.is_quoted, follows_equals: false };
+        if !text.starts_with(b"-") && !is_upper_case && is_plausible_secret(value, kind) {
+            let visible_part =
+                if is_password { VisiblePart::Stars(0) } else { VisiblePart::Tail(0) };
+            spans.push(SecretSpan { secret: location.range, context: start, visible_part });
         }
     });
-    for_each_match(USER_OPTION_REGEX.as_ref(), line, |found| {
-        push_plausible_password(line, found, 2, spans);
+    for_each_match(USER_OPTION_REGEX.as_ref(), line, |captures| {
+        push_plausible_password(line, captures, 2, spans);
     });
-    for_each_match(NETRC_REGEX.as_ref(), line, |found| {
-        push_plausible_password(line, found, 1, spans);
+    for_each_match(NETRC_REGEX.as_ref(), line, |captures| {
+        push_plausible_password(line, captures, 1, spans);
     });
 }
 
 /// Adds the password in a group, if it is plausible.
 fn push_plausible_password(
     line: &[u8],
-    found: &Captures<'_>,
+    captures: &Captures<'_>,
     group: usize,
     spans: &mut Vec<SecretSpan>,
 ) {
-    let Some(start) = found.get(group).map(|group| group.start()) else { return };
+    let Some(start) = captures.get(group).map(|group| group.start()) else { return };
     let secret = bare_value(line, start).range;
     let text = line.get(secret.clone()).unwrap_or_default();
     if is_plausible_secret(
-        ValueNotation { text, is_quoted: false, follows_equals: true },
+        CandidateValue { text, is_quoted: false, follows_equals: true },
         SecretKind::Password,
     ) {
         spans.push(SecretSpan {
             secret,
-            context: match_range(found).start,
-            form: VisiblePart::Stars(0),
+            context: match_range(captures).start,
+            visible_part: VisiblePart::Stars(0),
         });
     }
 }
 
 /// Finds secrets in "The password is …": only values that do not look like a word of a sentence.
-pub(crate) fn sentences(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    for_each_match(SENTENCE_REGEX.as_ref(), line, |found| {
-        let Range { start, end } = match_range(found);
+pub(crate) fn find_sentence_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
+    for_each_match(SENTENCE_REGEX.as_ref(), line, |captures| {
+        let Range { start, end } = match_range(captures);
         let Some(location) = value_at(line, end) else { return };
         let text = line.get(location.range.clone()).unwrap_or_default();
         // `The password is wrong` is a sentence about a password.
         let is_word_like =
             text.iter().all(|byte| byte.is_ascii_alphabetic() || b"-_'/ ".contains(byte));
-        let value = ValueNotation { text, is_quoted: location.is_quoted, follows_equals: true };
+        let value = CandidateValue { text, is_quoted: location.is_quoted, follows_equals: true };
         if !is_word_like && is_plausible_secret(value, SecretKind::Password) {
             spans.push(SecretSpan {
                 secret: location.range,
                 context: start,
-                form: VisiblePart::Stars(0),
+                visible_part: VisiblePart::Stars(0),
             });
         }
     });
@@ -218,43 +220,44 @@ const SESSION_COOKIE_PARTS: &[&str] =
     &["sess", "sid", "auth", "token", "jwt", "csrf", "xsrf", "remember", "login", "secret"];
 
 /// Finds the values of session cookies, and every long cookie value.
-pub(crate) fn cookies(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    for_each_match(COOKIE_HEADER_REGEX.as_ref(), line, |found| {
-        let Some(list) = found.get(1) else { return };
+pub(crate) fn find_cookies(line: &[u8], spans: &mut Vec<SecretSpan>) {
+    for_each_match(COOKIE_HEADER_REGEX.as_ref(), line, |captures| {
+        let Some(list) = captures.get(1) else { return };
         for_each_match(COOKIE_REGEX.as_ref(), list.as_bytes(), |pair| {
             let (Some(name), Some(value)) = (pair.get(1), pair.get(2)) else { return };
-            if is_session(name.as_bytes(), value.as_bytes()) {
+            if is_session_cookie(name.as_bytes(), value.as_bytes()) {
                 let secret = list.start() + value.start()..list.start() + value.end();
                 spans.push(SecretSpan {
                     secret,
-                    context: match_range(found).start,
-                    form: VisiblePart::Tail(0),
+                    context: match_range(captures).start,
+                    visible_part: VisiblePart::Tail(0),
                 });
             }
         });
     });
 }
 
-fn is_session(name: &[u8], value: &[u8]) -> bool {
+fn is_session_cookie(name: &[u8], value: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
-    let attribute = NON_SESSION_COOKIES.iter().any(|known| known.as_bytes() == name.as_slice());
-    let session = SESSION_COOKIE_PARTS.iter().any(|part| find(&name, part.as_bytes()).is_some());
+    let is_attribute = NON_SESSION_COOKIES.iter().any(|known| known.as_bytes() == name.as_slice());
+    let has_session_part =
+        SESSION_COOKIE_PARTS.iter().any(|part| find(&name, part.as_bytes()).is_some());
     let is_plausible = is_plausible_secret(
-        ValueNotation { text: value, is_quoted: true, follows_equals: true },
+        CandidateValue { text: value, is_quoted: true, follows_equals: true },
         SecretKind::Token,
     );
-    !attribute && is_plausible && (session || value.len() >= 16)
+    !is_attribute && is_plausible && (has_session_part || value.len() >= 16)
 }
 
 /// Returns true if `at` lies in the userinfo part of an address.
 pub(crate) fn is_userinfo(line: &[u8], at: usize) -> bool {
     let head = line.get(at.saturating_sub(256)..at).unwrap_or_default();
-    let part = head
+    let userinfo_bytes = head
         .iter()
         .rev()
-        .take_while(|byte| is_word(**byte) || b":.+%$-!*{}".contains(byte))
+        .take_while(|byte| is_word_byte(**byte) || b":.+%$-!*{}".contains(byte))
         .count();
-    let start = at - part;
+    let start = at - userinfo_bytes;
     byte_before(line, start) == Some(b'/')
         && byte_before(line, start.saturating_sub(1)) == Some(b'/')
 }

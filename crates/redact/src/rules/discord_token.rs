@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::spans::{SecretSpan, VisiblePart};
-use crate::text::boundary::{begins_word, is_word};
+use crate::text::boundary::{begins_word, is_word_byte};
 
 /// Length of the second part.
 const SECOND_PART_BYTES: usize = 6;
@@ -51,20 +51,20 @@ pub(crate) fn next_bot_token(line: &[u8], from: usize) -> Option<Range<usize>> {
     let mut block = from..from + BLOCK_BYTES;
     for (first, second) in blocks(text).iter().zip(blocks(ahead)) {
         if have_dot_at_same_offset(first, second)
-            && let Some(token) = bot_token_among(line, block.clone())
+            && let Some(token) = first_bot_token_at(line, block.clone())
         {
             return Some(token);
         }
         block = block.end..block.end + BLOCK_BYTES;
     }
     // The rest is shorter than a block, but it is the end of a block.
-    let last = ahead.len().saturating_sub(BLOCK_BYTES);
-    let (text, ahead) = (text.get(last..)?, ahead.get(last..)?);
-    let last = blocks(text).first().zip(blocks(ahead).first());
-    if last.is_some_and(|(first, second)| !have_dot_at_same_offset(first, second)) {
+    let last_start = ahead.len().saturating_sub(BLOCK_BYTES);
+    let (text, ahead) = (text.get(last_start..)?, ahead.get(last_start..)?);
+    let last_blocks = blocks(text).first().zip(blocks(ahead).first());
+    if last_blocks.is_some_and(|(first, second)| !have_dot_at_same_offset(first, second)) {
         return None;
     }
-    bot_token_among(line, block.start..line.len())
+    first_bot_token_at(line, block.start..line.len())
 }
 
 fn blocks(bytes: &[u8]) -> &[WordBlock] {
@@ -73,11 +73,12 @@ fn blocks(bytes: &[u8]) -> &[WordBlock] {
 
 /// Returns true if both blocks have a dot at the same distance from their start.
 const fn have_dot_at_same_offset(first: &WordBlock, second: &WordBlock) -> bool {
-    let ([a, b, c, d], [e, f, g, h]) = (first, second);
-    zeros(zero_where_both_have_dots(a, e))
-        | zeros(zero_where_both_have_dots(b, f))
-        | zeros(zero_where_both_have_dots(c, g))
-        | zeros(zero_where_both_have_dots(d, h))
+    let ([first_0, first_1, first_2, first_3], [second_0, second_1, second_2, second_3]) =
+        (first, second);
+    zero_byte_marks(zero_where_both_have_dots(first_0, second_0))
+        | zero_byte_marks(zero_where_both_have_dots(first_1, second_1))
+        | zero_byte_marks(zero_where_both_have_dots(first_2, second_2))
+        | zero_byte_marks(zero_where_both_have_dots(first_3, second_3))
         != 0
 }
 
@@ -89,34 +90,45 @@ const fn zero_where_both_have_dots(first: &[u8; WORD_BYTES], second: &[u8; WORD_
 
 /// Returns a nonzero word if a byte is zero: only then does the subtraction of one from every byte set the highest bit
 /// of a byte in which the bit was not set.
-const fn zeros(word: u128) -> u128 {
+const fn zero_byte_marks(word: u128) -> u128 {
     const ONES: u128 = u128::from_ne_bytes([1; WORD_BYTES]);
     const HIGHEST: u128 = u128::from_ne_bytes([0x80; WORD_BYTES]);
     word.wrapping_sub(ONES) & !word & HIGHEST
 }
 
 /// Returns the first token whose first dot is at one of these positions.
-fn bot_token_among(line: &[u8], positions: Range<usize>) -> Option<Range<usize>> {
+fn first_bot_token_at(line: &[u8], positions: Range<usize>) -> Option<Range<usize>> {
     let ahead = line.get(positions.start + DOT_DISTANCE..)?;
-    let dots = line.get(positions.clone())?.iter().zip(ahead).enumerate();
-    let mut pairs = dots.filter(|(_, (first, second))| **first == b'.' && **second == b'.');
-    pairs.find_map(|(at, _)| bot_token_at(line, positions.start + at))
+    let byte_pairs = line.get(positions.clone())?.iter().zip(ahead).enumerate();
+    let mut dot_pairs =
+        byte_pairs.filter(|(_, (first, second))| **first == b'.' && **second == b'.');
+    dot_pairs.find_map(|(offset, _)| bot_token_at(line, positions.start + offset))
 }
 
 /// Returns the token whose first dot is at `dot`.
 fn bot_token_at(line: &[u8], dot: usize) -> Option<Range<usize>> {
     let (head, rest) = (line.get(..dot)?, line.get(dot + 1..)?);
-    let first =
-        head.iter().rev().take(FIRST_PART_BYTES.end).take_while(|byte| is_part(**byte)).count();
-    let second = rest.get(..SECOND_PART_BYTES)?.iter().all(|byte| is_part(*byte));
-    let third = rest.get(DOT_DISTANCE..)?;
-    let third = third.iter().take(MAX_THIRD_PART_BYTES).take_while(|byte| is_part(**byte)).count();
-    let token = bot_token_start(line, dot, first)?..dot + 1 + DOT_DISTANCE + third;
+    let first_length = head
+        .iter()
+        .rev()
+        .take(FIRST_PART_BYTES.end)
+        .take_while(|byte| is_part_byte(**byte))
+        .count();
+    let is_second_valid = rest.get(..SECOND_PART_BYTES)?.iter().all(|byte| is_part_byte(*byte));
+    let after_second_dot = rest.get(DOT_DISTANCE..)?;
+    let third_length = after_second_dot
+        .iter()
+        .take(MAX_THIRD_PART_BYTES)
+        .take_while(|byte| is_part_byte(**byte))
+        .count();
+    let token = bot_token_start(line, dot, first_length)?..dot + 1 + DOT_DISTANCE + third_length;
     let text = line.get(token.clone())?;
-    let (name, secret) = (text.get(..dot - token.start)?, text.get(text.len() - third..)?);
-    let numbered = is_number(name) && third >= THIRD_PART_BYTES.start;
-    let random = THIRD_PART_BYTES.contains(&third) && is_random(name) && is_random(secret);
-    (second && (numbered || random)).then_some(token)
+    let (id_part, secret) =
+        (text.get(..dot - token.start)?, text.get(text.len() - third_length..)?);
+    let has_numeric_id = is_number(id_part) && third_length >= THIRD_PART_BYTES.start;
+    let is_random_token =
+        THIRD_PART_BYTES.contains(&third_length) && is_random(id_part) && is_random(secret);
+    (is_second_valid && (has_numeric_id || is_random_token)).then_some(token)
 }
 
 /// Returns the start of the first part. An escape that ends in a letter (`\n`) may stand directly before it.
@@ -128,8 +140,8 @@ fn bot_token_start(line: &[u8], dot: usize, length: usize) -> Option<usize> {
     starts.find(|at| begins_word(line, *at))
 }
 
-const fn is_part(byte: u8) -> bool {
-    is_word(byte) || byte == b'-'
+const fn is_part_byte(byte: u8) -> bool {
+    is_word_byte(byte) || byte == b'-'
 }
 
 /// Returns true if a part is the base64 form of a decimal number.
@@ -151,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    fn found(text: &str) -> Vec<&str> {
+    fn find_tokens(text: &str) -> Vec<&str> {
         let mut spans = Vec::new();
         find_bot_tokens(text.as_bytes(), &mut spans);
         spans.iter().map(|span| text.get(span.secret.clone()).unwrap()).collect()
@@ -169,11 +181,11 @@ mod tests {
                 );
                 for text in [format!("x={token}"), format!("\"{token}\","), format!("\\n{token} ")]
                 {
-                    assert_eq!(found(&text), [token.as_str()], "{text}");
+                    assert_eq!(find_tokens(&text), [token.as_str()], "{text}");
                 }
-                assert!(found(&format!("a{token}")).is_empty());
+                assert!(find_tokens(&format!("a{token}")).is_empty());
                 let short = token.get(..token.len() - length + 26).unwrap();
-                assert!(found(&format!("x {short}")).is_empty());
+                assert!(find_tokens(&format!("x {short}")).is_empty());
             }
         }
     }
@@ -189,15 +201,15 @@ mod tests {
                     "/.".repeat(before / 2) + &"/".repeat(before % 2),
                     " .".repeat(after)
                 );
-                assert_eq!(found(&text), [token.as_str()], "{before}, {after}");
+                assert_eq!(find_tokens(&text), [token.as_str()], "{before}, {after}");
             }
         }
     }
 
     #[test]
     fn dotted_tokens_are_found_at_every_offset() {
-        for rest in [0, 1, b'-', b'/', b'.' ^ 0x80, 0x80, 0xff] {
-            let without_dots = [[rest; WORD_BYTES]; WORDS_PER_BLOCK];
+        for filler in [0, 1, b'-', b'/', b'.' ^ 0x80, 0x80, 0xff] {
+            let without_dots = [[filler; WORD_BYTES]; WORDS_PER_BLOCK];
             assert!(!have_dot_at_same_offset(&without_dots, &without_dots));
             for at in 0..BLOCK_BYTES {
                 let mut one_dot = without_dots;
@@ -206,7 +218,7 @@ mod tests {
                 let mut other = without_dots;
                 other.as_flattened_mut().fill(b'.');
                 assert!(have_dot_at_same_offset(&one_dot, &other), "{at}");
-                other[at / WORD_BYTES][at % WORD_BYTES] = rest;
+                other[at / WORD_BYTES][at % WORD_BYTES] = filler;
                 assert!(!have_dot_at_same_offset(&one_dot, &other), "{at}");
                 assert!(!have_dot_at_same_offset(&other, &one_dot), "{at}");
             }
@@ -222,7 +234,7 @@ mod tests {
             "O123456789012345678901234.567890.123456789012345678901234567",
             "1.234567.8, 10.123456.1234567890123456789012345678",
         ] {
-            assert_eq!(found(text), [""; 0], "{text}");
+            assert_eq!(find_tokens(text), [""; 0], "{text}");
         }
     }
 }

@@ -6,7 +6,7 @@ use regex::bytes::Regex;
 
 use super::context_rules::is_userinfo;
 use crate::spans::{SecretSpan, VisiblePart};
-use crate::text::boundary::{byte_before, is_word};
+use crate::text::boundary::{byte_before, is_word_byte};
 use crate::text::pattern::compile;
 
 /// `local@domain.tld`.
@@ -79,51 +79,54 @@ const NON_DOMAIN_LABELS: &[&str] = &[
 ];
 
 /// Finds e-mail addresses. The first letter and the domain stay visible.
-pub(crate) fn emails(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    let Some(addresses) = EMAIL_REGEX.as_ref() else { return };
-    for found in addresses.captures_iter(line) {
-        let (Some(local), Some(domain), Some(last)) = (found.get(1), found.get(2), found.get(3))
+pub(crate) fn find_emails(line: &[u8], spans: &mut Vec<SecretSpan>) {
+    let Some(email_regex) = EMAIL_REGEX.as_ref() else { return };
+    for captures in email_regex.captures_iter(line) {
+        let (Some(local_part), Some(domain), Some(last_label)) =
+            (captures.get(1), captures.get(2), captures.get(3))
         else {
             continue;
         };
-        let start = local.start().max(local.end().saturating_sub(MAX_LOCAL_PART_BYTES));
-        let in_run = start > local.start();
-        if is_alone(line, start, domain.end(), in_run)
-            && is_domain(domain.as_bytes(), last.as_bytes())
+        let start = local_part.start().max(local_part.end().saturating_sub(MAX_LOCAL_PART_BYTES));
+        let is_in_run = start > local_part.start();
+        if is_alone(line, start, domain.end(), is_in_run)
+            && is_domain(domain.as_bytes(), last_label.as_bytes())
             // The user of every code host, and no person.
-            && local.as_bytes() != b"git"
+            && local_part.as_bytes() != b"git"
             && !is_userinfo(line, start)
         {
-            spans.push(SecretSpan::without_context(start..local.end(), VisiblePart::Stars(1)));
+            spans.push(SecretSpan::without_context(start..local_part.end(), VisiblePart::Stars(1)));
         }
     }
 }
 
-fn is_alone(line: &[u8], start: usize, end: usize, in_run: bool) -> bool {
+fn is_alone(line: &[u8], start: usize, end: usize, is_in_run: bool) -> bool {
     let next = line.get(end).copied();
     let second = line.get(end + 1).copied();
-    let path = |byte: u8| is_word(byte) || b"/~.".contains(&byte);
+    let is_path_byte = |byte: u8| is_word_byte(byte) || b"/~.".contains(&byte);
     // `user@host:path` is an address of scp or git.
-    let remote = next == Some(b':') && second.is_some_and(path);
-    let longer = next.is_some_and(|next| is_word(next) || b"-@(".contains(&next));
-    let dotted = next == Some(b'.') && second.is_some_and(is_word);
-    let joined = !in_run
-        && byte_before(line, start).is_some_and(|last| b"/@*$&".contains(&last) || is_word(last));
-    !remote && !longer && !dotted && !joined
+    let is_remote = next == Some(b':') && second.is_some_and(is_path_byte);
+    let continues = next.is_some_and(|next| is_word_byte(next) || b"-@(".contains(&next));
+    let continues_after_dot = next == Some(b'.') && second.is_some_and(is_word_byte);
+    let follows_text = !is_in_run
+        && byte_before(line, start)
+            .is_some_and(|previous| b"/@*$&".contains(&previous) || is_word_byte(previous));
+    !is_remote && !continues && !continues_after_dot && !follows_text
 }
 
-fn is_domain(domain: &[u8], last: &[u8]) -> bool {
-    let kind = NON_DOMAIN_LABELS.iter().any(|known| last.eq_ignore_ascii_case(known.as_bytes()));
-    let long = domain.len() > MAX_DOMAIN_BYTES
+fn is_domain(domain: &[u8], last_label: &[u8]) -> bool {
+    let is_non_domain =
+        NON_DOMAIN_LABELS.iter().any(|known| last_label.eq_ignore_ascii_case(known.as_bytes()));
+    let is_too_long = domain.len() > MAX_DOMAIN_BYTES
         || domain.split(|byte| *byte == b'.').any(|label| label.len() > MAX_LABEL_BYTES);
     let mut labels = domain.split(|byte| *byte == b'.');
-    let number = |label: &[u8]| {
+    let is_number = |label: &[u8]| {
         let digits = label.strip_prefix(b"v").unwrap_or(label);
         !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
     };
-    let first = labels.next().unwrap_or_default();
-    let second = labels.next().unwrap_or_default();
-    let version = number(first)
-        && (first.starts_with(b"v") || second.first().is_some_and(u8::is_ascii_digit));
-    !kind && !version && !long
+    let first_label = labels.next().unwrap_or_default();
+    let second_label = labels.next().unwrap_or_default();
+    let is_version = is_number(first_label)
+        && (first_label.starts_with(b"v") || second_label.first().is_some_and(u8::is_ascii_digit));
+    !is_non_domain && !is_version && !is_too_long
 }

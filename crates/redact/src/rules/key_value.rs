@@ -4,9 +4,9 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::plausibility::{SecretKind, ValueNotation, is_plausible_secret};
+use super::plausibility::{CandidateValue, SecretKind, is_plausible_secret};
 use crate::spans::{SecretSpan, VisiblePart};
-use crate::text::boundary::{byte_before, is_word};
+use crate::text::boundary::{byte_before, is_word_byte};
 use crate::text::pattern::compile;
 use crate::text::value::{InspectionBudget, ValueRange, value_at};
 
@@ -36,7 +36,7 @@ static TYPE_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(TYPE_PATTE
 static SCHEME_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(SCHEME_PATTERN));
 
 /// Finds the values of all keys that announce a secret.
-pub(crate) fn pairs(line: &[u8], spans: &mut Vec<SecretSpan>) {
+pub(crate) fn find_key_values(line: &[u8], spans: &mut Vec<SecretSpan>) {
     let Some(key_regex) = KEY_REGEX.as_ref() else { return };
     let mut budget = InspectionBudget::of(line);
     for captures in key_regex.captures_iter(line) {
@@ -48,15 +48,15 @@ pub(crate) fn pairs(line: &[u8], spans: &mut Vec<SecretSpan>) {
         let follows_equals = separator.end() == full_match.end() && separator.as_bytes() == b"=";
         let kind = secret_kind(line, key.start(), key.as_bytes());
         let key_match = KeyMatch {
-            key: key.start(),
+            key_start: key.start(),
             separator: separator.as_bytes(),
-            value: full_match.end(),
+            value_start: full_match.end(),
             kind,
             follows_equals,
         };
-        if !budget.is_redacted(key_match.key) && key_match.is_key(line, key.as_bytes()) {
-            let found = key_match.span(line, &mut budget);
-            if let Some(span) = found {
+        if !budget.is_redacted(key_match.key_start) && key_match.is_key(line, key.as_bytes()) {
+            let secret_span = key_match.secret_span(line, &mut budget);
+            if let Some(span) = secret_span {
                 budget.mark_redacted(&span.secret);
                 spans.push(span);
             }
@@ -66,74 +66,85 @@ pub(crate) fn pairs(line: &[u8], spans: &mut Vec<SecretSpan>) {
 
 /// Key with the known facts about its value.
 struct KeyMatch<'l> {
-    key: usize,
+    key_start: usize,
     separator: &'l [u8],
-    value: usize,
+    value_start: usize,
     kind: SecretKind,
     follows_equals: bool,
 }
 
 impl KeyMatch<'_> {
     fn is_key(&self, line: &[u8], key: &[u8]) -> bool {
-        let letter = byte_before(line, self.key).is_some_and(|byte| byte.is_ascii_alphabetic());
+        let follows_letter =
+            byte_before(line, self.key_start).is_some_and(|byte| byte.is_ascii_alphabetic());
         // `compass: north` and `bypass=1` end in a key word by chance, `userPass` does not.
-        let inner = letter && !key.first().is_some_and(u8::is_ascii_uppercase);
-        let next = line.get(self.value).copied();
+        let is_inside_word = follows_letter && !key.first().is_some_and(u8::is_ascii_uppercase);
+        let next = line.get(self.value_start).copied();
         match self.separator {
-            b">" => self.opens_element(line),
+            b">" => self.is_element_name(line),
             // A path in code, such as `token::parse`.
             b":" if next == Some(b':') => false,
             _ => {
-                !(inner && (key.eq_ignore_ascii_case(b"pass") || key.eq_ignore_ascii_case(b"pwd")))
+                !(is_inside_word
+                    && (key.eq_ignore_ascii_case(b"pass") || key.eq_ignore_ascii_case(b"pwd")))
             }
         }
     }
 
     /// Returns true if the key is the end of `<name`.
-    fn opens_element(&self, line: &[u8]) -> bool {
-        let head = line.get(..self.key).unwrap_or_default();
-        let name =
-            head.iter().rev().take_while(|byte| is_word(**byte) || b"-.:".contains(byte)).count();
-        byte_before(line, self.key - name) == Some(b'<')
+    fn is_element_name(&self, line: &[u8]) -> bool {
+        let head = line.get(..self.key_start).unwrap_or_default();
+        let name_length = head
+            .iter()
+            .rev()
+            .take_while(|byte| is_word_byte(**byte) || b"-.:".contains(byte))
+            .count();
+        byte_before(line, self.key_start - name_length) == Some(b'<')
     }
 
-    fn span(&self, line: &[u8], budget: &mut InspectionBudget) -> Option<SecretSpan> {
-        let location =
-            value_at(line, self.value).filter(|location| !is_closing(line, self.value, location));
-        let spent = budget.is_spent(location.as_ref().map_or(0, |location| location.range.len()));
+    fn secret_span(&self, line: &[u8], budget: &mut InspectionBudget) -> Option<SecretSpan> {
+        let location = value_at(line, self.value_start)
+            .filter(|location| !is_closing_quote(line, self.value_start, location));
+        let is_budget_spent =
+            budget.spend(location.as_ref().map_or(0, |location| location.range.len()));
         // Beyond the budget of the line the value counts as a secret without an inspection.
-        let first = location.and_then(|location| {
-            if spent {
+        let direct_location = location.and_then(|location| {
+            if is_budget_spent {
                 Some(location)
             } else {
                 secret_part(line, location, self.kind, self.follows_equals)
             }
         });
-        let location = first.or_else(|| {
-            let typed = TYPE_REGEX.as_ref()?.find(line.get(self.value..)?)?;
-            let location = value_at(line, self.value + typed.end() - 1)?;
+        let location = direct_location.or_else(|| {
+            let type_match = TYPE_REGEX.as_ref()?.find(line.get(self.value_start..)?)?;
+            let location = value_at(line, self.value_start + type_match.end() - 1)?;
             secret_part(line, location, self.kind, false)
         })?;
-        let form = if self.kind == SecretKind::Token {
+        let visible_part = if self.kind == SecretKind::Token {
             VisiblePart::Tail(0)
         } else {
             VisiblePart::Stars(0)
         };
-        Some(SecretSpan { secret: location.range, context: self.key, form })
+        Some(SecretSpan { secret: location.range, context: self.key_start, visible_part })
     }
 }
 
 fn secret_kind(line: &[u8], start: usize, key: &[u8]) -> SecretKind {
-    let starts =
-        |head: &[u8]| key.get(..head.len()).is_some_and(|found| found.eq_ignore_ascii_case(head));
-    let head = line.get(start.saturating_sub(12)..start).unwrap_or_default().to_ascii_lowercase();
-    if starts(b"pass") || starts(b"pwd") || starts(b"secret") && key.len() == 6 {
+    let key_starts_with = |prefix: &[u8]| {
+        key.get(..prefix.len()).is_some_and(|key_start| key_start.eq_ignore_ascii_case(prefix))
+    };
+    let preceding =
+        line.get(start.saturating_sub(12)..start).unwrap_or_default().to_ascii_lowercase();
+    if key_starts_with(b"pass")
+        || key_starts_with(b"pwd")
+        || key_starts_with(b"secret") && key.len() == 6
+    {
         SecretKind::Password
-    } else if starts(b"access")
-        || starts(b"account")
-        || starts(b"shared")
-        || starts(b"secret")
-        || head.windows(3).any(|part| part == b"aws")
+    } else if key_starts_with(b"access")
+        || key_starts_with(b"account")
+        || key_starts_with(b"shared")
+        || key_starts_with(b"secret")
+        || preceding.windows(3).any(|part| part == b"aws")
     {
         SecretKind::HiddenKey
     } else {
@@ -150,7 +161,7 @@ fn secret_part(
 ) -> Option<ValueRange> {
     let mut location = location;
     let rest = line.get(location.range.start..)?;
-    if let Some(scheme) = SCHEME_REGEX.as_ref().and_then(|schemes| schemes.find(rest)) {
+    if let Some(scheme) = SCHEME_REGEX.as_ref().and_then(|regex| regex.find(rest)) {
         let start = location.range.start + scheme.end();
         location = if location.is_quoted && start < location.range.end {
             ValueRange { range: start..location.range.end, is_quoted: true }
@@ -158,12 +169,12 @@ fn secret_part(
             value_at(line, start)?
         };
     }
-    if let Some(wrap) =
-        WRAPPER_REGEX.as_ref().and_then(|wraps| wraps.find(rest)).filter(|_| !location.is_quoted)
+    if let Some(wrapper) =
+        WRAPPER_REGEX.as_ref().and_then(|regex| regex.find(rest)).filter(|_| !location.is_quoted)
     {
-        location = value_at(line, location.range.start + wrap.end() - 1)?;
+        location = value_at(line, location.range.start + wrapper.end() - 1)?;
     }
-    let value = ValueNotation {
+    let value = CandidateValue {
         text: line.get(location.range.clone())?,
         is_quoted: location.is_quoted,
         follows_equals,
@@ -172,7 +183,7 @@ fn secret_part(
 }
 
 /// Returns true if the quote at `at` closes a text (`input("password: ") or "…"`) and opens none.
-fn is_closing(line: &[u8], at: usize, location: &ValueRange) -> bool {
+fn is_closing_quote(line: &[u8], at: usize, location: &ValueRange) -> bool {
     let next = line.get(location.range.start).copied();
     if line.get(at) != Some(&b'"') || !next.is_some_and(|next| b"),;:]}+ ".contains(&next)) {
         return false;

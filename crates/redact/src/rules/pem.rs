@@ -42,7 +42,7 @@ pub(crate) enum PemBlock {
 }
 
 /// Finds the first block whose header lies within `within`; its footer may lie beyond.
-pub(crate) fn find_block(text: &str, within: Range<usize>, last: bool) -> PemBlock {
+pub(crate) fn find_block(text: &str, within: Range<usize>, is_complete: bool) -> PemBlock {
     let (Some(header_regex), Some(footer_regex)) = (HEADER_REGEX.as_ref(), FOOTER_REGEX.as_ref())
     else {
         return PemBlock::None;
@@ -52,15 +52,15 @@ pub(crate) fn find_block(text: &str, within: Range<usize>, last: bool) -> PemBlo
         bytes.get(..within.end).unwrap_or_default().get(within.start..).unwrap_or_default(),
     );
     for header in headers {
-        let (start, body) = (within.start + header.start(), within.start + header.end());
-        let rest = bytes.get(body..).unwrap_or_default();
-        match is_block(rest, last) {
+        let (start, body_start) = (within.start + header.start(), within.start + header.end());
+        let rest = bytes.get(body_start..).unwrap_or_default();
+        match block_follows(rest, is_complete) {
             Some(false) => {}
-            None => return PemBlock::Open(start, body),
+            None => return PemBlock::Open(start, body_start),
             Some(true) => {
                 let footer = footer_regex.find(rest);
-                return footer.map_or(PemBlock::Open(start, body), |footer| {
-                    PemBlock::Closed(start, body..body + footer.start())
+                return footer.map_or(PemBlock::Open(start, body_start), |footer| {
+                    PemBlock::Closed(start, body_start..body_start + footer.start())
                 });
             }
         }
@@ -71,75 +71,77 @@ pub(crate) fn find_block(text: &str, within: Range<usize>, last: bool) -> PemBlo
 /// Returns true if a body follows a header, and false if the header is only mentioned; `None` if that is not known yet.
 ///
 /// The first bytes after the header decide: a mention may precede a line of any length.
-fn is_block(rest: &[u8], last: bool) -> Option<bool> {
-    let blank =
+fn block_follows(rest: &[u8], is_complete: bool) -> Option<bool> {
+    let blank_bytes =
         rest.iter().take(BODY_PROBE_BYTES).take_while(|byte| byte.is_ascii_whitespace()).count();
-    let same_line = !rest.get(..blank).unwrap_or_default().contains(&b'\n');
-    let rest = rest.get(blank..).unwrap_or_default();
-    let length = rest.iter().take(BODY_PROBE_BYTES).position(|byte| *byte == b'\n');
-    let line = rest.get(..length.unwrap_or(rest.len().min(BODY_PROBE_BYTES))).unwrap_or_default();
-    let is_block = if same_line { starts_body(line) } else { is_body(line) };
-    let is_known = last
-        || length.is_some()
-        || blank >= BODY_PROBE_BYTES
+    let is_same_line = !rest.get(..blank_bytes).unwrap_or_default().contains(&b'\n');
+    let rest = rest.get(blank_bytes..).unwrap_or_default();
+    let line_length = rest.iter().take(BODY_PROBE_BYTES).position(|byte| *byte == b'\n');
+    let line =
+        rest.get(..line_length.unwrap_or(rest.len().min(BODY_PROBE_BYTES))).unwrap_or_default();
+    let is_block = if is_same_line { starts_body(line) } else { is_body_line(line) };
+    let is_known = is_complete
+        || line_length.is_some()
+        || blank_bytes >= BODY_PROBE_BYTES
         || line.len() >= BODY_PROBE_BYTES
-        || same_line && line.len() >= MIN_BASE64_RUN;
+        || is_same_line && line.len() >= MIN_BASE64_RUN;
     (is_block || is_known).then_some(is_block)
 }
 
 /// Returns true if the text after a header is certainly a body, and the header is not only mentioned.
-pub(crate) fn has_body(text: &str, body: usize, last: bool) -> bool {
-    is_block(text.as_bytes().get(body..).unwrap_or_default(), last) == Some(true)
+pub(crate) fn has_body(text: &str, body_start: usize, is_complete: bool) -> bool {
+    block_follows(text.as_bytes().get(body_start..).unwrap_or_default(), is_complete) == Some(true)
 }
 
 /// Returns true if the body starts in the line of its header.
 fn starts_body(line: &[u8]) -> bool {
-    let slashes = line.iter().take_while(|byte| **byte == b'\\').count();
-    let escaped = slashes > 0 && line.get(slashes).is_some_and(|next| b"nru".contains(next));
-    let coded =
+    let slash_count = line.iter().take_while(|byte| **byte == b'\\').count();
+    let has_escape =
+        slash_count > 0 && line.get(slash_count).is_some_and(|next| b"nru".contains(next));
+    let has_encoding =
         [&b"%0"[..], b"&#", DROPPED_BODY.as_bytes()].iter().any(|head| line.starts_with(head));
-    let run = line.iter().take_while(|byte| is_base64(**byte)).count();
-    escaped || coded || run >= MIN_BASE64_RUN
+    let run_bytes = line.iter().take_while(|byte| is_base64(**byte)).count();
+    has_escape || has_encoding || run_bytes >= MIN_BASE64_RUN
 }
 
 /// Returns true if a line can be the first line of a body: a header field or a long run, at any position.
-fn is_body(line: &[u8]) -> bool {
+fn is_body_line(line: &[u8]) -> bool {
     let names = [&b"Proc-Type"[..], b"DEK-Info", b"Version", b"Comment", b"Hash", b"Charset"];
-    let named = names.iter().any(|name| find(line, name).is_some());
-    let closed = FOOTER_REGEX.as_ref().is_some_and(|footer_regex| footer_regex.is_match(line));
-    named || closed || has_run(line)
+    let has_field = names.iter().any(|name| find(line, name).is_some());
+    let has_footer = FOOTER_REGEX.as_ref().is_some_and(|footer_regex| footer_regex.is_match(line));
+    has_field || has_footer || has_base64_run(line)
 }
 
 const fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
-fn has_run(line: &[u8]) -> bool {
-    let inside = |byte: &u8| is_base64(*byte);
-    line.chunk_by(|left, right| inside(left) && inside(right))
-        .any(|run| run.len() >= MIN_BASE64_RUN && run.iter().all(inside))
+fn has_base64_run(line: &[u8]) -> bool {
+    let is_inside = |byte: &u8| is_base64(*byte);
+    line.chunk_by(|left, right| is_inside(left) && is_inside(right))
+        .any(|run| run.len() >= MIN_BASE64_RUN && run.iter().all(is_inside))
 }
 
 /// Returns the text with all bodies redacted, and true if the last block is still open.
-pub(crate) fn redact_bodies(text: &str, last: bool) -> (Cow<'_, str>, bool) {
+pub(crate) fn redact_bodies(text: &str, is_complete: bool) -> (Cow<'_, str>, bool) {
     let mut out = String::new();
-    let mut done = 0;
+    let mut copied_to = 0;
     loop {
-        match find_block(text, done..text.len(), last) {
+        match find_block(text, copied_to..text.len(), is_complete) {
             PemBlock::Closed(_, body) => {
-                out.push_str(text.get(done..body.start).unwrap_or_default());
+                out.push_str(text.get(copied_to..body.start).unwrap_or_default());
                 out.push_str(STARS);
-                done = body.end;
+                copied_to = body.end;
             }
-            PemBlock::Open(_, body) if has_body(text, body, last) => {
-                out.push_str(text.get(done..body).unwrap_or_default());
+            PemBlock::Open(_, body) if has_body(text, body, is_complete) => {
+                out.push_str(text.get(copied_to..body).unwrap_or_default());
                 out.push_str(STARS);
                 return (Cow::Owned(out), true);
             }
             open => {
-                let rest = text.get(done..).unwrap_or_default();
+                let rest = text.get(copied_to..).unwrap_or_default();
                 let is_open = open != PemBlock::None;
-                return if done == 0 {
+                return if copied_to == 0 {
                     (Cow::Borrowed(text), is_open)
                 } else {
                     (Cow::Owned(out + rest), is_open)
@@ -158,7 +160,8 @@ pub(crate) fn end_of_unmatched_footer(text: &[u8]) -> Option<usize> {
 }
 
 /// Returns the end of an open block's text that may be the start of its footer.
-pub(crate) fn possible_footer(text: &str, body: usize) -> &str {
-    let from = text.floor_char_boundary(text.len().saturating_sub(MAX_FOOTER_BYTES)).max(body);
+pub(crate) fn possible_footer(text: &str, body_start: usize) -> &str {
+    let from =
+        text.floor_char_boundary(text.len().saturating_sub(MAX_FOOTER_BYTES)).max(body_start);
     text.get(from..).unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 
 use crate::spans::{SecretSpan, VisiblePart};
-use crate::text::boundary::{byte_before, is_word};
+use crate::text::boundary::{byte_before, is_word_byte};
 use crate::text::pattern::compile;
 
 /// Pattern of a payment card number: 13 to 19 digits, optionally in groups.
@@ -23,15 +23,18 @@ static PHONE_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(PHONE_PAT
 
 /// Finds the numbers of payment cards, of social security and of telephones.
 pub(crate) fn find_personal_numbers(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    for (pattern, checked) in
+    for (regex, needs_check_digit) in
         [(&CARD_REGEX, true), (&SOCIAL_SECURITY_REGEX, false), (&PHONE_REGEX, false)]
     {
-        let Some(pattern) = pattern.as_ref() else { continue };
-        for found in pattern.find_iter(line) {
-            let joined = byte_before(line, found.start())
-                .is_some_and(|byte| is_word(byte) || b"-.".contains(&byte));
-            let longer = line.get(found.end()).is_some_and(|byte| is_word(*byte));
-            if !joined && !longer && (!checked || has_check_digit(found.as_bytes())) {
+        let Some(regex) = regex.as_ref() else { continue };
+        for found in regex.find_iter(line) {
+            let follows_text = byte_before(line, found.start())
+                .is_some_and(|byte| is_word_byte(byte) || b"-.".contains(&byte));
+            let continues = line.get(found.end()).is_some_and(|byte| is_word_byte(*byte));
+            if !follows_text
+                && !continues
+                && (!needs_check_digit || has_check_digit(found.as_bytes()))
+            {
                 spans.push(SecretSpan::without_context(found.range(), VisiblePart::Stars(0)));
             }
         }

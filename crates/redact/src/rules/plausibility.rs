@@ -3,7 +3,7 @@
 //! Entropy alone is no evidence: digests, identifiers and pictures have high entropy too.
 
 use crate::spans::{DOTS, STARS};
-use crate::text::boundary::{find, is_word};
+use crate::text::boundary::{find, is_word_byte};
 
 /// Number of first bytes by which a secret is judged, so that the result does not depend on how much of a long secret
 /// has arrived.
@@ -22,7 +22,7 @@ pub(crate) enum SecretKind {
 
 /// Value and its notation.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ValueNotation<'l> {
+pub(crate) struct CandidateValue<'l> {
     /// Value without quotes.
     pub(crate) text: &'l [u8],
     /// True if the value was quoted.
@@ -157,17 +157,18 @@ pub(crate) fn is_redacted(text: &[u8]) -> bool {
         return false;
     };
     // A second redaction must change nothing, so the results of the first one are recognized by their form.
-    let marked = prefix.last().is_none_or(|last| b"-_./=".contains(last));
-    let ordinary =
-        prefix.len() <= 48 && prefix.iter().all(|byte| is_word(*byte) || b"-./?&;=".contains(byte));
-    (marked && ordinary) || UNPUNCTUATED_PREFIXES.iter().any(|known| known.as_bytes() == prefix)
+    let ends_in_separator = prefix.last().is_none_or(|last| b"-_./=".contains(last));
+    let is_ordinary = prefix.len() <= 48
+        && prefix.iter().all(|byte| is_word_byte(*byte) || b"-./?&;=".contains(byte));
+    (ends_in_separator && is_ordinary)
+        || UNPUNCTUATED_PREFIXES.iter().any(|known| known.as_bytes() == prefix)
 }
 
 /// Returns true if `value` can be a secret under a key of this kind.
-pub(crate) fn is_plausible_secret(value: ValueNotation<'_>, kind: SecretKind) -> bool {
+pub(crate) fn is_plausible_secret(value: CandidateValue<'_>, kind: SecretKind) -> bool {
     // The same bytes in a stream, where the rest may not have arrived.
     let text = value.text.get(..MAX_JUDGED_BYTES).unwrap_or(value.text);
-    let value = ValueNotation { text, ..value };
+    let value = CandidateValue { text, ..value };
     text.len() >= MIN_SECRET_BYTES
         && !is_redacted(text)
         && !text.iter().all(u8::is_ascii_digit)
@@ -186,13 +187,19 @@ pub(crate) fn is_placeholder_or_reference(text: &[u8]) -> bool {
 
 fn is_placeholder(text: &[u8]) -> bool {
     let lower = text.to_ascii_lowercase();
-    let word = PLACEHOLDERS.iter().any(|word| word.as_bytes() == lower.as_slice());
-    let line = text.iter().all(|byte| b"xX*.-_#?0".contains(byte));
-    let dots = text.starts_with(DOTS.as_bytes()) || text.ends_with(DOTS.as_bytes());
-    let boxed = text.starts_with(b"[") && may_end_with(text, b"]");
-    let crossed = find(&lower, b"xxxx").is_some();
-    let ellipsis = text.ends_with("…".as_bytes());
-    word || line || dots || boxed || crossed || ellipsis || text.starts_with(b"<")
+    let is_known_word = PLACEHOLDERS.iter().any(|word| word.as_bytes() == lower.as_slice());
+    let is_filler = text.iter().all(|byte| b"xX*.-_#?0".contains(byte));
+    let has_dots = text.starts_with(DOTS.as_bytes()) || text.ends_with(DOTS.as_bytes());
+    let is_bracketed = text.starts_with(b"[") && may_end_with(text, b"]");
+    let is_crossed_out = find(&lower, b"xxxx").is_some();
+    let ends_in_ellipsis = text.ends_with("…".as_bytes());
+    is_known_word
+        || is_filler
+        || has_dots
+        || is_bracketed
+        || is_crossed_out
+        || ends_in_ellipsis
+        || text.starts_with(b"<")
 }
 
 /// Returns true if `text` ends with `end`, or is only the start of a longer value, whose end is not inspected.
@@ -202,13 +209,13 @@ fn may_end_with(text: &[u8], end: &[u8]) -> bool {
 
 fn is_reference(text: &[u8]) -> bool {
     let lower = text.get(..text.len().min(20)).unwrap_or_default().to_ascii_lowercase();
-    let known = REFERENCE_PREFIXES.iter().any(|head| lower.starts_with(head.as_bytes()));
-    let template = [&b"${"[..], b"$(", b"{{", b"%(", b"#{", b"{%", b"\\("];
-    let braces = text.starts_with(b"{") && may_end_with(text, b"}");
-    known
-        || braces
+    let has_known_prefix = REFERENCE_PREFIXES.iter().any(|head| lower.starts_with(head.as_bytes()));
+    let template_prefixes = [&b"${"[..], b"$(", b"{{", b"%(", b"#{", b"{%", b"\\("];
+    let is_braced = text.starts_with(b"{") && may_end_with(text, b"}");
+    has_known_prefix
+        || is_braced
         || is_variable(text)
-        || template.iter().any(|head| text.starts_with(head))
+        || template_prefixes.iter().any(|head| text.starts_with(head))
         || is_address(text)
 }
 
@@ -220,34 +227,40 @@ fn is_address(text: &[u8]) -> bool {
 
 /// Returns true for `$NAME`, `$name` and `%NAME%`.
 fn is_variable(text: &[u8]) -> bool {
-    let capitals = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
-    let small = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
-    let percent = text.strip_prefix(b"%").and_then(|rest| rest.strip_suffix(b"%"));
-    let dollar = text.strip_prefix(b"$");
-    percent.or(dollar).is_some_and(|name| name.iter().all(capitals) || name.iter().all(small))
+    let is_upper = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
+    let is_lower = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
+    let percent_name = text.strip_prefix(b"%").and_then(|rest| rest.strip_suffix(b"%"));
+    let dollar_name = text.strip_prefix(b"$");
+    percent_name
+        .or(dollar_name)
+        .is_some_and(|name| name.iter().all(is_upper) || name.iter().all(is_lower))
 }
 
 /// Returns true for a lower-case word or a `snake_case` name; a very long run of letters is neither.
 fn is_plain_word(text: &[u8]) -> bool {
-    let letters = text.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_');
-    letters && (text.contains(&b'_') || text.len() <= 20)
+    let is_lower_case = text.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_');
+    is_lower_case && (text.contains(&b'_') || text.len() <= 20)
 }
 
 /// Returns true for calls and paths of code, such as `get_token()`, `Token::Ident` and `headers["x"]`.
-fn is_code(value: ValueNotation<'_>) -> bool {
+fn is_code(value: CandidateValue<'_>) -> bool {
     let text = value.text;
-    let name = text.iter().take_while(|byte| is_word(**byte) || b".:$?!&*".contains(byte)).count();
-    let named = text.first().is_some_and(|first| is_name_start(*first) || b"&*".contains(first));
-    let call = named && name > 0 && matches!(text.get(name), Some(b'(' | b'['));
-    let generic = named && text.get(name) == Some(&b'<') && text.ends_with(b">");
-    let path = find(text, b"()").is_some() || find(text, b"::").is_some();
-    let structure = text.first().is_some_and(|first| b"{[(|".contains(first));
+    let name_length =
+        text.iter().take_while(|byte| is_word_byte(**byte) || b".:$?!&*".contains(byte)).count();
+    let starts_with_name =
+        text.first().is_some_and(|first| is_name_start(*first) || b"&*".contains(first));
+    let is_call =
+        starts_with_name && name_length > 0 && matches!(text.get(name_length), Some(b'(' | b'['));
+    let is_generic =
+        starts_with_name && text.get(name_length) == Some(&b'<') && text.ends_with(b">");
+    let has_path = find(text, b"()").is_some() || find(text, b"::").is_some();
+    let is_structure = text.first().is_some_and(|first| b"{[(|".contains(first));
     let has_code_chars =
-        text.iter().all(|byte| is_word(*byte) || b".:()[]&*$?!,'\"".contains(byte));
+        text.iter().all(|byte| is_word_byte(*byte) || b".:()[]&*$?!,'\"".contains(byte));
     if value.is_quoted {
-        path && has_code_chars && !text.iter().any(u8::is_ascii_digit)
+        has_path && has_code_chars && !text.iter().any(u8::is_ascii_digit)
     } else {
-        call || generic || path || structure
+        is_call || is_generic || has_path || is_structure
     }
 }
 
@@ -265,26 +278,30 @@ fn is_prose(text: &[u8]) -> bool {
 
 /// Returns true for names in code and types: `userPassword`, `config.token`, `API_TOKEN`, `String`, `oauth-flow`.
 fn is_name(text: &[u8], kind: SecretKind, follows_equals: bool) -> bool {
-    let name = |part: &[u8]| {
-        part.iter().all(|byte| is_word(*byte))
+    let is_name_part = |part: &[u8]| {
+        part.iter().all(|byte| is_word_byte(*byte))
             && part.iter().filter(|byte| byte.is_ascii_digit()).count() <= 1
     };
     // A person may choose a word as a password: `PASSWORD=Sunshine` in an environment is no name in code.
-    let chosen = kind == SecretKind::Password && follows_equals;
-    let dotted = text.contains(&b'.')
+    let may_be_word = kind == SecretKind::Password && follows_equals;
+    let is_dotted = text.contains(&b'.')
         && text.len() < 48
-        && text.split(|byte| *byte == b'.').all(|part| !part.is_empty() && name(part));
-    let capitals = text.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_');
-    let constant = capitals && (text.contains(&b'_') || text.len() <= 12);
-    let kebab = kind == SecretKind::Token
+        && text.split(|byte| *byte == b'.').all(|part| !part.is_empty() && is_name_part(part));
+    let is_upper_case = text.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_');
+    let is_constant = is_upper_case && (text.contains(&b'_') || text.len() <= 12);
+    let is_kebab = kind == SecretKind::Token
         && text.iter().all(|byte| byte.is_ascii_lowercase() || b"-_.".contains(byte));
-    let short =
+    let is_short_word =
         kind == SecretKind::Token && text.len() <= 10 && text.iter().all(u8::is_ascii_alphabetic);
-    short || dotted || (constant && !chosen) || kebab || (!chosen && is_camel(text))
+    is_short_word
+        || is_dotted
+        || (is_constant && !may_be_word)
+        || is_kebab
+        || (!may_be_word && is_camel_case(text))
 }
 
 /// Returns true for `someName`, `SomeName`, `Some`: words of at least three letters.
-fn is_camel(text: &[u8]) -> bool {
+fn is_camel_case(text: &[u8]) -> bool {
     let text = text.strip_prefix(b"&").or(text.strip_prefix(b"*")).unwrap_or(text);
     let humps = text.chunk_by(|_, next| !next.is_ascii_uppercase());
     text.iter().all(u8::is_ascii_alphabetic) && humps.into_iter().all(|hump| hump.len() >= 3)

@@ -8,7 +8,7 @@ use crate::text::boundary::find;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MatchCondition {
     /// No condition.
-    Nothing,
+    Unconditional,
     /// Requires a digit: words with hyphens have none.
     Digit,
     /// Requires a digit, a capital and a small letter.
@@ -24,7 +24,7 @@ pub(crate) struct TokenFormat {
     /// Additional condition.
     pub(crate) condition: MatchCondition,
     /// True if the last four characters may be shown.
-    pub(crate) tail: bool,
+    pub(crate) shows_tail: bool,
     /// Longest secret of the format after its prefix, in bytes.
     pub(crate) max_bytes: usize,
 }
@@ -37,14 +37,14 @@ const DEFAULT_MAX_SECRET_BYTES: usize = 512;
 const MIN_RUN_BYTES: usize = 256;
 
 impl TokenFormat {
-    /// Returns true if a match lies within a long run of letters and digits and is recognized there by its first `keep`
-    /// bytes: a prefix with a punctuation mark does not occur by chance in such a run.
-    pub(crate) fn is_in_run(line: &[u8], matched: &Range<usize>, keep: usize) -> bool {
-        let token = line.get(matched.clone()).unwrap_or_default();
-        let prefix = token.get(..keep).unwrap_or_default();
-        let is_marked = prefix.iter().any(|byte| !byte.is_ascii_alphanumeric());
-        let head = line.get(..matched.start).unwrap_or_default();
-        (is_marked || keep > 0 && find(token, b".eyJ").is_some())
+    /// Returns true if a match lies within a long run of letters and digits and is recognized there by its first
+    /// `prefix_bytes` bytes: a prefix with a punctuation mark does not occur by chance in such a run.
+    pub(crate) fn is_in_run(line: &[u8], match_range: &Range<usize>, prefix_bytes: usize) -> bool {
+        let token = line.get(match_range.clone()).unwrap_or_default();
+        let prefix = token.get(..prefix_bytes).unwrap_or_default();
+        let has_punctuation = prefix.iter().any(|byte| !byte.is_ascii_alphanumeric());
+        let head = line.get(..match_range.start).unwrap_or_default();
+        (has_punctuation || prefix_bytes > 0 && find(token, b".eyJ").is_some())
             && head.len() >= MIN_RUN_BYTES
             && head.iter().rev().take(MIN_RUN_BYTES).all(u8::is_ascii_alphanumeric)
     }
@@ -54,8 +54,8 @@ const fn fixed(literals: &'static [&'static str], pattern: &'static str) -> Toke
     TokenFormat {
         literals,
         pattern,
-        condition: MatchCondition::Nothing,
-        tail: true,
+        condition: MatchCondition::Unconditional,
+        shows_tail: true,
         max_bytes: DEFAULT_MAX_SECRET_BYTES,
     }
 }
@@ -74,7 +74,7 @@ const fn conditional(
 }
 
 const fn without_tail(literals: &'static [&'static str], pattern: &'static str) -> TokenFormat {
-    TokenFormat { tail: false, ..fixed(literals, pattern) }
+    TokenFormat { shows_tail: false, ..fixed(literals, pattern) }
 }
 
 /// All token formats. Lengths are the vendors' or slightly less; longer tokens are accepted, because formats grow.

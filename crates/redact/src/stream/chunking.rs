@@ -8,14 +8,14 @@
 use std::ops::Range;
 
 use crate::Redactor;
-use crate::configured::Pattern;
+use crate::configuration::Pattern;
 use crate::rules::discord_token::next_bot_token;
 use crate::rules::next_keyword;
 use crate::rules::pem::{PemBlock, find_block, has_body};
 use crate::scan::{MAX_ROUNDS, Replacement, Scanner, apply_replacements, visible_replacements};
 use crate::spans::{STARS, SecretSpan, VisiblePart, merge};
 use crate::text::ansi::VisibleText;
-use crate::text::boundary::is_token;
+use crate::text::boundary::is_token_byte;
 
 /// Number of visible bytes that a window releases.
 const WINDOW_STEP_BYTES: usize = 8 * 1024;
@@ -56,9 +56,9 @@ pub(crate) enum WindowEnd {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OversizedSecret {
     /// End of the known part of the secret, in the pending text.
-    pub(crate) known: usize,
+    pub(crate) end: usize,
     /// Form of its replacement.
-    pub(crate) form: VisiblePart,
+    pub(crate) visible_part: VisiblePart,
 }
 
 /// A window of a long line.
@@ -74,9 +74,9 @@ pub(crate) struct Window<'t> {
 pub(crate) enum InspectedWindow {
     /// Too little of the window is visible to judge it.
     NeedsMoreText,
-    /// The text from the context up to `to` may be shown, or `replacement` in its place. The next window has the
-    /// text after `keep` as its context.
-    Release { to: usize, keep: usize, replacement: Option<(String, u64)> },
+    /// The text from the context up to `cut` may be shown, or `replacement` in its place. The next window has the
+    /// text after `context` as its context.
+    Release { cut: usize, context: usize, replacement: Option<(String, u64)> },
     /// The middle of a secret, which is longer than the window, is not needed.
     DropMiddle(Range<usize>, OversizedSecret),
     /// The body of a private key starts at this position and is longer than the window.
@@ -84,13 +84,13 @@ pub(crate) enum InspectedWindow {
 }
 
 impl Redactor {
-    fn lookahead(&self) -> usize {
+    fn lookahead_bytes(&self) -> usize {
         MIN_LOOKAHEAD_BYTES.max(self.scanner.literals.max_form_bytes() + TRAILING_CONTEXT_BYTES)
     }
 
     /// Returns the length from which on a line is long, in bytes.
     pub(crate) fn window_bytes(&self) -> usize {
-        WINDOW_STEP_BYTES.max(self.scanner.literals.max_form_bytes()) + self.lookahead()
+        WINDOW_STEP_BYTES.max(self.scanner.literals.max_form_bytes()) + self.lookahead_bytes()
     }
 
     /// Returns the length of the start of `text`, an unfinished line, that contains no secret and cannot be a part or
@@ -101,14 +101,14 @@ impl Redactor {
             return 0;
         }
         let bytes = text.as_bytes();
-        let word = next_keyword(bytes, 0).map(|found| found.0);
-        let literals = self.scanner.literals.next(bytes, 0);
+        let keyword = next_keyword(bytes, 0).map(|found| found.0);
+        let literal = self.scanner.literals.next_position(bytes, 0);
         // A registered value may have arrived only in part.
         let partial = self.scanner.literals.partial_form_start(bytes);
-        let bot = next_bot_token(bytes, 0).map(|bot| bot.start);
-        let known =
-            [word, literals, bot, partial].into_iter().flatten().min().unwrap_or(text.len());
-        let head = text.get(..text.floor_char_boundary(known)).unwrap_or_default();
+        let bot = next_bot_token(bytes, 0).map(|token| token.start);
+        let first_start =
+            [keyword, literal, bot, partial].into_iter().flatten().min().unwrap_or(text.len());
+        let head = text.get(..text.floor_char_boundary(first_start)).unwrap_or_default();
         // The last word may be the first half of a literal.
         head.rfind([' ', '\t', '\n']).map_or(0, |space| space + 1)
     }
@@ -117,10 +117,10 @@ impl Redactor {
     pub(crate) fn inspect(&self, window: &Window<'_>) -> InspectedWindow {
         // Most windows contain no literal; the search for them costs a fraction of all rules.
         if window.oversized.is_none() && !self.scanner.has_hit(window.text) {
-            let to = self.cut_without_findings(window);
+            let cut = self.cut_without_findings(window);
             return InspectedWindow::Release {
-                to,
-                keep: to.saturating_sub(CONTEXT_BYTES),
+                cut,
+                context: cut.saturating_sub(CONTEXT_BYTES),
                 replacement: None,
             };
         }
@@ -128,14 +128,14 @@ impl Redactor {
         // With less visible text the part that is read ahead would be too short for the rules.
         let min_bytes = self.window_bytes() / 4 * 3;
         if window.end == (WindowEnd::Open { is_last_attempt: false })
-            && findings.fresh_bytes() < min_bytes
+            && findings.bytes_after_context() < min_bytes
         {
             return InspectedWindow::NeedsMoreText;
         }
         match findings.decide_cut(self, window) {
-            CutDecision::At(to) => {
-                let replacement = findings.redacted(&self.scanner, window, to);
-                InspectedWindow::Release { to, keep: findings.context_start(to), replacement }
+            CutDecision::At(cut) => {
+                let replacement = findings.redact(&self.scanner, window, cut);
+                InspectedWindow::Release { cut, context: findings.context_start(cut), replacement }
             }
             CutDecision::DropMiddle(range, oversized) => {
                 InspectedWindow::DropMiddle(range, oversized)
@@ -149,17 +149,17 @@ impl Redactor {
         let length = window.text.len();
         match window.end {
             WindowEnd::Text => length,
-            WindowEnd::Line => self.continued_start(window).unwrap_or(length),
+            WindowEnd::Line => self.continued_value_start(window).unwrap_or(length),
             WindowEnd::Open { .. } => {
-                window.text.floor_char_boundary(length.saturating_sub(self.lookahead()))
+                window.text.floor_char_boundary(length.saturating_sub(self.lookahead_bytes()))
             }
         }
     }
 
     /// Returns the start of a registered value that may continue in the next line.
-    fn continued_start(&self, window: &Window<'_>) -> Option<usize> {
-        let open = self.scanner.literals.open_value_start(window.text.as_bytes());
-        open.filter(|at| *at >= window.context && window.end == WindowEnd::Line)
+    fn continued_value_start(&self, window: &Window<'_>) -> Option<usize> {
+        let open_start = self.scanner.literals.open_value_start(window.text.as_bytes());
+        open_start.filter(|at| *at >= window.context && window.end == WindowEnd::Line)
     }
 }
 
@@ -174,50 +174,50 @@ enum CutDecision {
 struct WindowFindings<'t> {
     visible: VisibleText<'t>,
     /// End of the context.
-    from: usize,
+    context_end: usize,
     spans: Vec<SecretSpan>,
     /// Bodies of private keys, each with the start of its header.
     bodies: Vec<SecretSpan>,
     /// Raw ranges of the bodies.
     raw_bodies: Vec<Range<usize>>,
     /// Raw positions of the header and of the body of a private key whose footer has not arrived yet.
-    open: Option<(usize, usize)>,
+    open_key: Option<(usize, usize)>,
 }
 
 impl<'t> WindowFindings<'t> {
     fn of(scanner: &Scanner, window: &Window<'t>) -> Self {
         let visible = VisibleText::of(window.text.as_bytes());
-        let from = visible.visible_at(window.context);
+        let context_end = visible.visible_at(window.context);
         // A secret that starts in the context was judged before, when more of the text before it was known.
-        let mut spans = scanner.all_spans(&visible.text);
-        spans.retain(|span| span.secret.start >= from);
-        spans.extend(window.oversized.map(|oversized| {
-            SecretSpan::without_context(from..visible.visible_at(oversized.known), oversized.form)
+        let mut spans = scanner.unmerged_spans(&visible.text);
+        spans.retain(|span| span.secret.start >= context_end);
+        spans.extend(window.oversized.map(|it| {
+            SecretSpan::without_context(context_end..visible.visible_at(it.end), it.visible_part)
         }));
         let spans = merge(spans);
-        let (bodies, raw_bodies, open) = (Vec::new(), Vec::new(), None);
-        let mut findings = Self { visible, from, spans, bodies, raw_bodies, open };
+        let (bodies, raw_bodies, open_key) = (Vec::new(), Vec::new(), None);
+        let mut findings = Self { visible, context_end, spans, bodies, raw_bodies, open_key };
         findings.find_keys(window);
         findings
     }
 
     fn find_keys(&mut self, window: &Window<'_>) {
-        let (text, last) = (window.text, window.end == WindowEnd::Text);
-        let mut at = 0;
+        let (text, is_complete) = (window.text, window.end == WindowEnd::Text);
+        let mut from = 0;
         loop {
-            match find_block(text, at..text.len(), last) {
+            match find_block(text, from..text.len(), is_complete) {
                 PemBlock::None => return,
-                PemBlock::Closed(head, body) => {
-                    at = body.end;
-                    self.hide_body(head, body, window.context);
+                PemBlock::Closed(start, body) => {
+                    from = body.end;
+                    self.push_body(start, body, window.context);
                 }
-                PemBlock::Open(head, body) => {
-                    let is_key = has_body(text, body, last);
-                    if is_key && last {
-                        self.hide_body(head, body..text.len(), window.context);
+                PemBlock::Open(start, body) => {
+                    let is_key = has_body(text, body, is_complete);
+                    if is_key && is_complete {
+                        self.push_body(start, body..text.len(), window.context);
                     } else if is_key {
-                        self.open = Some((head.max(window.context), body.max(window.context)));
-                        self.end_spans_at(self.visible.visible_at(head));
+                        self.open_key = Some((start.max(window.context), body.max(window.context)));
+                        self.truncate_spans_at(self.visible.visible_at(start));
                     }
                     return;
                 }
@@ -227,51 +227,53 @@ impl<'t> WindowFindings<'t> {
 
     /// Ends secrets at the header of a key. If the header were released as part of a secret, it would not hide the next
     /// lines.
-    fn end_spans_at(&mut self, head: usize) {
-        for span in self.spans.iter_mut().filter(|span| span.secret.start < head) {
-            span.secret.end = span.secret.end.min(head);
+    fn truncate_spans_at(&mut self, header: usize) {
+        for span in self.spans.iter_mut().filter(|span| span.secret.start < header) {
+            span.secret.end = span.secret.end.min(header);
         }
     }
 
-    fn hide_body(&mut self, head: usize, body: Range<usize>, context: usize) {
+    fn push_body(&mut self, header: usize, body: Range<usize>, context: usize) {
         // A window starts within a body only if the header lies in text that was taken for another secret.
         let body = body.start.max(context)..body.end;
         if !body.is_empty() {
             let secret = self.visible.visible_at(body.start)..self.visible.visible_at(body.end);
-            let context = self.visible.visible_at(head);
-            self.bodies.push(SecretSpan { secret, context, form: VisiblePart::Stars(0) });
+            let context = self.visible.visible_at(header);
+            self.bodies.push(SecretSpan { secret, context, visible_part: VisiblePart::Stars(0) });
             self.raw_bodies.push(body);
         }
     }
 
     /// Returns the number of visible bytes after the context.
-    fn fresh_bytes(&self) -> usize {
-        self.visible.text.len() - self.from
+    fn bytes_after_context(&self) -> usize {
+        self.visible.text.len() - self.context_end
     }
 
     fn decide_cut(&self, redactor: &Redactor, window: &Window<'_>) -> CutDecision {
         let length = self.visible.text.len();
-        let open = self.open.map(|(head, _)| self.visible.visible_at(head));
-        let ahead = length.saturating_sub(redactor.lookahead());
+        let key_start = self.open_key.map(|(header, _)| self.visible.visible_at(header));
+        let lookahead_start = length.saturating_sub(redactor.lookahead_bytes());
         let limit = match window.end {
-            WindowEnd::Open { is_last_attempt: false } => ahead,
+            WindowEnd::Open { is_last_attempt: false } => lookahead_start,
             WindowEnd::Open { is_last_attempt: true } => {
-                ahead.max(self.from + self.fresh_bytes().div_ceil(2))
+                lookahead_start.max(self.context_end + self.bytes_after_context().div_ceil(2))
             }
             WindowEnd::Line | WindowEnd::Text => {
-                let continued =
-                    redactor.continued_start(window).map(|at| self.visible.visible_at(at));
-                let open_start = [open, continued].into_iter().flatten().min();
-                let at =
-                    open_start.map(|open_start| self.before_secrets(open_start).max(self.from));
-                return CutDecision::At(at.map_or(window.text.len(), |at| self.raw(window, at)));
+                let continued_start =
+                    redactor.continued_value_start(window).map(|cut| self.visible.visible_at(cut));
+                let open_start = [key_start, continued_start].into_iter().flatten().min();
+                let cut = open_start.map(|start| self.outside_secrets(start).max(self.context_end));
+                return CutDecision::At(
+                    cut.map_or(window.text.len(), |at| self.to_raw(window, at)),
+                );
             }
         };
-        let limit = open.map_or(limit, |head| limit.min(head));
-        let at = self.cut_position(limit);
-        let droppable_body = self.open.filter(|_| open.is_some_and(|head| head <= self.from));
-        match droppable_body {
-            _ if at > self.from => CutDecision::At(self.forward(window, at)),
+        let limit = key_start.map_or(limit, |header| limit.min(header));
+        let cut = self.cut_position(limit);
+        let droppable =
+            self.open_key.filter(|_| key_start.is_some_and(|at| at <= self.context_end));
+        match droppable {
+            _ if cut > self.context_end => CutDecision::At(self.advancing_position(window, cut)),
             Some((_, body)) => CutDecision::DropKeyBody(body),
             None => self.cut_secret(window, limit),
         }
@@ -280,76 +282,76 @@ impl<'t> WindowFindings<'t> {
     /// Cuts a window whose text to release starts with a secret that extends beyond `limit`.
     fn cut_secret(&self, window: &Window<'_>, limit: usize) -> CutDecision {
         let length = self.visible.text.len();
-        let begins_here = |span: &&SecretSpan| span.secret.start == self.from;
+        let begins_here = |span: &&SecretSpan| span.secret.start == self.context_end;
         let Some(span) = self.spans.iter().chain(&self.bodies).find(begins_here) else {
             return CutDecision::At(window.text.len()); // Only escape sequences are left.
         };
         // A cut between a backslash and its character would change how the rules read the rest.
-        let head = escape_boundary(&self.visible.text, self.from + RETAINED_SECRET_BYTES);
-        let tail = escape_boundary(&self.visible.text, limit);
+        let from = escape_boundary(&self.visible.text, self.context_end + RETAINED_SECRET_BYTES);
+        let to = escape_boundary(&self.visible.text, limit);
         // A rule may extend a secret by text after it, so the end counts only with that text in sight.
-        let ends = span.secret.end + TRAILING_CONTEXT_BYTES <= length;
-        if ends || tail <= head {
-            return CutDecision::At(self.forward(window, span.secret.end));
+        let is_end_known = span.secret.end + TRAILING_CONTEXT_BYTES <= length;
+        if is_end_known || to <= from {
+            return CutDecision::At(self.advancing_position(window, span.secret.end));
         }
-        let dropped = self.raw(window, head)..self.raw(window, tail);
-        let known = self.visible.raw(&span.secret).end.max(dropped.end) - dropped.len();
-        CutDecision::DropMiddle(dropped, OversizedSecret { known, form: span.form })
+        let dropped = self.to_raw(window, from)..self.to_raw(window, to);
+        let end = self.visible.raw_range(&span.secret).end.max(dropped.end) - dropped.len();
+        CutDecision::DropMiddle(dropped, OversizedSecret { end, visible_part: span.visible_part })
     }
 
     /// Returns the last position up to `limit` to cut at: preferably after white space, because nearly no
     /// secret continues there, and never within a secret.
     fn cut_position(&self, limit: usize) -> usize {
         let separators: [fn(u8) -> bool; 2] =
-            [|byte| byte.is_ascii_whitespace(), |byte| byte.is_ascii() && !is_token(byte)];
+            [|byte| byte.is_ascii_whitespace(), |byte| byte.is_ascii() && !is_token_byte(byte)];
         // Not before the half: a window that releases little would be inspected again and again.
-        let min_cut = self.from + limit.saturating_sub(self.from) / 2;
+        let min_cut = self.context_end + limit.saturating_sub(self.context_end) / 2;
         for is_separator in separators {
             let mut end = limit;
             loop {
                 let text = self.visible.text.get(min_cut..end).unwrap_or_default();
                 let Some(at) = text.iter().rposition(|byte| is_separator(*byte)) else { break };
                 let cut = min_cut + at + 1;
-                end = self.before_secrets(cut);
+                end = self.outside_secrets(cut);
                 if end == cut {
                     return cut;
                 }
             }
         }
-        self.before_secrets(limit)
+        self.outside_secrets(limit)
     }
 
-    /// Returns the last position up to `at` that is not within a secret. The position is also not between a
+    /// Returns the last position up to `cut` that is not within a secret. The position is also not between a
     /// secret and the text that identifies it, unless that text is context already.
-    fn before_secrets(&self, mut at: usize) -> usize {
-        let starts = |span: &SecretSpan| {
-            if span.context > self.from { span.context } else { span.secret.start }
+    fn outside_secrets(&self, mut cut: usize) -> usize {
+        let start_of = |span: &SecretSpan| {
+            if span.context > self.context_end { span.context } else { span.secret.start }
         };
         loop {
-            let within = |span: &&SecretSpan| starts(span) < at && at < span.secret.end;
-            let found = self.spans.iter().chain(&self.bodies).filter(within).map(starts).min();
-            let Some(earlier) = found else { return at };
-            at = earlier;
+            let covers = |span: &&SecretSpan| start_of(span) < cut && cut < span.secret.end;
+            let earliest = self.spans.iter().chain(&self.bodies).filter(covers).map(start_of).min();
+            let Some(earlier) = earliest else { return cut };
+            cut = earlier;
         }
     }
 
     /// Returns the raw position of a visible one, between two characters.
-    fn raw(&self, window: &Window<'_>, at: usize) -> usize {
+    fn to_raw(&self, window: &Window<'_>, at: usize) -> usize {
         window.text.floor_char_boundary(self.visible.raw_at(at)).max(window.context)
     }
 
     /// Returns the same position, at least one character after the context.
-    fn forward(&self, window: &Window<'_>, at: usize) -> usize {
-        self.raw(window, at).max(window.text.ceil_char_boundary(window.context + 1))
+    fn advancing_position(&self, window: &Window<'_>, at: usize) -> usize {
+        self.to_raw(window, at).max(window.text.ceil_char_boundary(window.context + 1))
     }
 
-    /// Returns the start of the context of the window that starts at the raw position `to`.
-    fn context_start(&self, to: usize) -> usize {
-        self.visible.raw_at(self.visible.visible_at(to).saturating_sub(CONTEXT_BYTES)).min(to)
+    /// Returns the start of the context of the window that starts at the raw position `cut`.
+    fn context_start(&self, cut: usize) -> usize {
+        self.visible.raw_at(self.visible.visible_at(cut).saturating_sub(CONTEXT_BYTES)).min(cut)
     }
 
-    /// Returns the redacted text up to `to` and the number of redactions.
-    fn redacted(&self, scanner: &Scanner, window: &Window<'_>, to: usize) -> Option<(String, u64)> {
+    /// Returns the redacted text up to `cut` and the number of redactions.
+    fn redact(&self, scanner: &Scanner, window: &Window<'_>, cut: usize) -> Option<(String, u64)> {
         let Window { text, context, .. } = *window;
         let in_body = |range: &Range<usize>| {
             self.raw_bodies.iter().any(|body| body.start < range.end && range.start < body.end)
@@ -358,40 +360,40 @@ impl<'t> WindowFindings<'t> {
         replacements.extend(scanner.control_string_replacements(text, &self.visible));
         replacements.retain(|(range, _)| !in_body(range));
         replacements.extend(self.raw_bodies.iter().map(|body| (body.clone(), STARS.to_owned())));
-        let mut output = text.get(context..to).unwrap_or_default().to_owned();
+        let mut output = text.get(context..cut).unwrap_or_default().to_owned();
         let mut count = 0;
         // A replacement may complete another match beside it, as in a whole text.
         for _ in 0..MAX_ROUNDS {
-            let within = shifted(replacements, context, output.len());
-            if within.is_empty() {
+            let shifted = rebase(replacements, context, output.len());
+            if shifted.is_empty() {
                 break;
             }
-            count += within.len() as u64;
-            output = apply_replacements(&output, &within);
+            count += shifted.len() as u64;
+            output = apply_replacements(&output, &shifted);
             // With the context around it, or a rule that inspects the text before a secret decides otherwise.
             let head = text.get(..context).unwrap_or_default();
-            let with_context = [head, output.as_str(), text.get(to..).unwrap_or_default()].concat();
-            replacements = scanner.replacements(&with_context);
+            let in_context = [head, output.as_str(), text.get(cut..).unwrap_or_default()].concat();
+            replacements = scanner.replacements(&in_context);
         }
         (count > 0).then_some((output, count))
     }
 }
 
-/// Returns the places within `length` bytes after `context`, relative to that position, in order.
-fn shifted(replacements: Vec<Replacement>, context: usize, length: usize) -> Vec<Replacement> {
-    let within = |(range, replacement): Replacement| {
-        let start = range.start.checked_sub(context)?;
-        (range.end - context <= length).then_some((start..range.end - context, replacement))
+/// Returns the places within `length` bytes after `origin`, relative to that position, in order.
+fn rebase(replacements: Vec<Replacement>, origin: usize, length: usize) -> Vec<Replacement> {
+    let shift = |(range, replacement): Replacement| {
+        let start = range.start.checked_sub(origin)?;
+        (range.end - origin <= length).then_some((start..range.end - origin, replacement))
     };
-    let mut within: Vec<Replacement> = replacements.into_iter().filter_map(within).collect();
-    within.sort_by_key(|(range, _)| range.start);
-    within
+    let mut shifted: Vec<Replacement> = replacements.into_iter().filter_map(shift).collect();
+    shifted.sort_by_key(|(range, _)| range.start);
+    shifted
 }
 
 /// Returns the last position up to `at` that does not follow a backslash, so that an escape is not split; among
 /// backslashes only, a position after an even number of them.
 fn escape_boundary(text: &[u8], at: usize) -> usize {
     let head = text.get(..at).unwrap_or(text);
-    let slashes = head.iter().rev().take_while(|byte| **byte == b'\\').count();
-    head.len() - slashes % 2
+    let slash_count = head.iter().rev().take_while(|byte| **byte == b'\\').count();
+    head.len() - slash_count % 2
 }

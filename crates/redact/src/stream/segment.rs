@@ -14,9 +14,9 @@ use crate::scan::Scanner;
 #[derive(Default)]
 pub(crate) struct TextEdits {
     /// Changed segments with their replacement.
-    pub(crate) edits: Vec<(Range<usize>, String)>,
+    pub(crate) replacements: Vec<(Range<usize>, String)>,
     /// Length of the finished text. The rest is a segment that continues beyond the text.
-    pub(crate) done: usize,
+    pub(crate) finished_bytes: usize,
     /// Number of redactions.
     pub(crate) count: u64,
 }
@@ -24,99 +24,112 @@ pub(crate) struct TextEdits {
 impl TextEdits {
     /// Writes the finished text.
     pub(crate) fn write(&self, text: &str, out: &mut String) {
-        let mut at = 0;
-        for (range, replacement) in &self.edits {
-            out.push_str(text.get(at..range.start).unwrap_or_default());
+        let mut position = 0;
+        for (range, replacement) in &self.replacements {
+            out.push_str(text.get(position..range.start).unwrap_or_default());
             out.push_str(replacement);
-            at = range.end;
+            position = range.end;
         }
-        out.push_str(text.get(at..self.done).unwrap_or_default());
+        out.push_str(text.get(position..self.finished_bytes).unwrap_or_default());
     }
 }
 
 /// Segment of a text.
 struct TextSegment {
     range: Range<usize>,
-    open: bool,
+    is_open: bool,
 }
 
 impl Scanner {
-    /// Redacts a text of whole lines; `last` is true if no more text follows.
-    pub(crate) fn redact_lines(&self, text: &str, last: bool) -> TextEdits {
+    /// Redacts a text of whole lines; `is_complete` is true if no more text follows.
+    pub(crate) fn redact_lines(&self, text: &str, is_complete: bool) -> TextEdits {
         let mut result = TextEdits::default();
         let ranges = self.literals.candidate_ranges(text.as_bytes());
-        let mut hits = Hits { ranges: &ranges, ..Hits::default() };
-        while let Some(hit) = hits.next(self, text.as_bytes(), result.done) {
-            let segment = segment_around(&self.literals, text, result.done, hit, last);
+        let mut hits = HitSearch { ranges: &ranges, ..HitSearch::default() };
+        while let Some(hit) = hits.next(self, text.as_bytes(), result.finished_bytes) {
+            let segment =
+                segment_around(&self.literals, text, result.finished_bytes, hit, is_complete);
             // Its end is in text that has not arrived; a decision now could differ from the one for the whole text.
-            if segment.open && !last {
-                result.done = segment.range.start;
+            if segment.is_open && !is_complete {
+                result.finished_bytes = segment.range.start;
                 return result;
             }
-            self.edit(text, &segment, last, &mut result);
-            result.done = segment.range.end;
-            if result.done >= text.len() {
+            self.redact_segment(text, &segment, is_complete, &mut result);
+            result.finished_bytes = segment.range.end;
+            if result.finished_bytes >= text.len() {
                 break;
             }
         }
-        let rest = text.get(result.done..).unwrap_or_default();
-        let open = self.literals.open_value_start(rest.as_bytes()).filter(|_| !last);
-        result.done = open.map_or(text.len(), |at| line_start(text, result.done, result.done + at));
+        let rest = text.get(result.finished_bytes..).unwrap_or_default();
+        let open_start = self.literals.open_value_start(rest.as_bytes()).filter(|_| !is_complete);
+        result.finished_bytes = open_start.map_or(text.len(), |at| {
+            line_start(text, result.finished_bytes, result.finished_bytes + at)
+        });
         result
     }
 
     /// Returns true if `text` contains anything that a rule must inspect.
     pub(crate) fn has_hit(&self, text: &str) -> bool {
         let ranges = self.literals.candidate_ranges(text.as_bytes());
-        Hits { ranges: &ranges, ..Hits::default() }.next(self, text.as_bytes(), 0).is_some()
+        HitSearch { ranges: &ranges, ..HitSearch::default() }
+            .next(self, text.as_bytes(), 0)
+            .is_some()
     }
 
-    fn edit(&self, text: &str, segment: &TextSegment, last: bool, result: &mut TextEdits) {
+    fn redact_segment(
+        &self,
+        text: &str,
+        segment: &TextSegment,
+        is_complete: bool,
+        result: &mut TextEdits,
+    ) {
         let raw = text.get(segment.range.clone()).unwrap_or_default();
-        let (compacted, _) = redact_bodies(raw, last && segment.range.end == text.len());
-        let redacted = self.redact(&compacted);
-        let changed = *compacted != *raw;
+        let (without_bodies, _) =
+            redact_bodies(raw, is_complete && segment.range.end == text.len());
+        let redacted = self.redact(&without_bodies);
+        let is_changed = *without_bodies != *raw;
         if let Some(redacted) = redacted {
-            result.count += redacted.count + u64::from(changed);
-            result.edits.push((segment.range.clone(), redacted.text));
-        } else if changed {
+            result.count += redacted.count + u64::from(is_changed);
+            result.replacements.push((segment.range.clone(), redacted.text));
+        } else if is_changed {
             result.count += 1;
-            result.edits.push((segment.range.clone(), compacted.into_owned()));
+            result.replacements.push((segment.range.clone(), without_bodies.into_owned()));
         }
     }
 }
 
 /// Iterator over the next position that requires an inspection. Each search runs ahead of the work by one result.
 #[derive(Default)]
-struct Hits<'p> {
+struct HitSearch<'p> {
     /// Ranges that may contain words and literals.
     ranges: &'p [Range<usize>],
     word: CachedHit,
     literal: CachedHit,
-    bot: CachedHit,
+    bot_token: CachedHit,
     form: CachedHit,
     pattern: CachedHit,
 }
 
 type CachedHit = Option<Option<(usize, usize)>>;
 
-impl Hits<'_> {
+impl HitSearch<'_> {
     fn next(&mut self, scanner: &Scanner, text: &[u8], at: usize) -> Option<(usize, usize)> {
-        if scanner.personal {
+        if scanner.redacts_personal_numbers {
             return (at < text.len()).then_some((at, at));
         }
         let word = cached_or_search(&mut self.word, at, || {
             search_within(self.ranges, text, at, next_keyword)
         });
-        let search = |text: &[u8], at| scanner.literals.next_literal(text, at);
+        let search_literals = |text: &[u8], at| scanner.literals.next_literal(text, at);
         let literal = cached_or_search(&mut self.literal, at, || {
-            search_within(self.ranges, text, at, search)
+            search_within(self.ranges, text, at, search_literals)
         });
-        let bot = || next_bot_token(text, at).map(|token| (token.start, token.end));
-        let bot = cached_or_search(&mut self.bot, at, bot);
+        let search_bot_token = || next_bot_token(text, at).map(|token| (token.start, token.end));
+        let bot_token = cached_or_search(&mut self.bot_token, at, search_bot_token);
         let form = cached_or_search(&mut self.form, at, || scanner.literals.next_form(text, at));
-        let pattern = cached_or_search(&mut self.pattern, at, || scanner.patterns.next(text, at));
-        [word, literal, bot, form, pattern].into_iter().flatten().min()
+        let pattern =
+            cached_or_search(&mut self.pattern, at, || scanner.patterns.next_candidate(text, at));
+        [word, literal, bot_token, form, pattern].into_iter().flatten().min()
     }
 }
 
@@ -133,14 +146,14 @@ fn search_within(
 }
 
 fn cached_or_search(
-    known: &mut CachedHit,
+    cache: &mut CachedHit,
     at: usize,
     search: impl FnOnce() -> Option<(usize, usize)>,
 ) -> Option<(usize, usize)> {
-    match *known {
+    match *cache {
         Some(None) => None,
         Some(Some(found)) if found.0 >= at => Some(found),
-        _ => *known.insert(search()),
+        _ => *cache.insert(search()),
     }
 }
 
@@ -150,7 +163,7 @@ fn segment_around(
     text: &str,
     from: usize,
     hit: (usize, usize),
-    last: bool,
+    is_complete: bool,
 ) -> TextSegment {
     let mut start = line_start(text, from, hit.0);
     let mut end = line_end(text, hit.1.max(hit.0 + 1));
@@ -162,12 +175,12 @@ fn segment_around(
             start = start.min(line_start(text, from, from + at));
             end = line_end(text, end + 1);
             if previous_end == text.len() {
-                return TextSegment { range: start..end, open: true };
+                return TextSegment { range: start..end, is_open: true };
             }
         }
-        match find_block(text, searched_to..end, last) {
+        match find_block(text, searched_to..end, is_complete) {
             PemBlock::None => searched_to = searched_to.max(previous_end),
-            PemBlock::Open(..) => return TextSegment { range: start..text.len(), open: true },
+            PemBlock::Open(..) => return TextSegment { range: start..text.len(), is_open: true },
             PemBlock::Closed(_, body) => {
                 searched_to = body.end;
                 end = end.max(line_end(text, body.end + 1));
@@ -175,7 +188,7 @@ fn segment_around(
             }
         }
         if end == previous_end {
-            return TextSegment { range: start..end, open: false };
+            return TextSegment { range: start..end, is_open: false };
         }
     }
 }

@@ -12,7 +12,7 @@ const CONTEXT_WINDOWS: usize = 5;
 impl Redactor {
     /// Returns the number of bytes before a position that must be known to redact the text from that position on.
     #[must_use]
-    pub fn context(&self) -> usize {
+    pub fn context_bytes(&self) -> usize {
         CONTEXT_WINDOWS * self.window_bytes()
     }
 
@@ -31,23 +31,23 @@ impl Redactor {
         let mut stream = RedactionStream::new(Arc::clone(self));
         if let Some(preceding) = bytes.get(from..context) {
             stream.push(preceding); // The result precedes the text and is dropped.
-            if stream.held_bytes() > self.context() / 2 {
+            if stream.held_bytes() > self.context_bytes() / 2 {
                 return self.redact_from_next_line(bytes, context);
             }
         }
-        let count_before = stream.count();
+        let count_before = stream.redaction_count();
         stream.push_to(bytes.get(from.max(context)..).unwrap_or_default(), &mut out);
         out.push_str(&stream.finish());
-        (out, stream.count() - count_before)
+        (out, stream.redaction_count() - count_before)
     }
 
     /// Returns the text from its next line on, because nothing is known about the present line.
     fn redact_from_next_line(self: &Arc<Self>, bytes: &[u8], context: usize) -> (String, u64) {
         let rest = bytes.get(context..).unwrap_or_default();
-        let line = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+        let line_length = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
         let mut stream = RedactionStream::new(Arc::clone(self));
-        let text = stream.push(rest.get(line..).unwrap_or_default()) + &stream.finish();
-        (format!("{STARS}{text}"), stream.count() + 1)
+        let text = stream.push(rest.get(line_length..).unwrap_or_default()) + &stream.finish();
+        (format!("{STARS}{text}"), stream.redaction_count() + 1)
     }
 
     /// Returns the position to start at: after the first line end or, in a long line, after white space, but
@@ -56,12 +56,15 @@ impl Redactor {
     fn safe_start(&self, bytes: &[u8], context: usize) -> usize {
         let position_after = |found: Option<usize>| found.map(|at| at + 1);
         let preceding = bytes.get(..context / 2).unwrap_or(bytes);
-        let line = position_after(preceding.iter().position(|byte| *byte == b'\n'));
-        let space = || position_after(preceding.iter().position(u8::is_ascii_whitespace));
-        let text_start = || (context >= self.context()).then_some(0);
+        let after_line_end = position_after(preceding.iter().position(|byte| *byte == b'\n'));
+        let after_space = || position_after(preceding.iter().position(u8::is_ascii_whitespace));
+        let text_start = || (context >= self.context_bytes()).then_some(0);
         let later_space = || position_after(bytes.iter().position(u8::is_ascii_whitespace));
-        let from =
-            line.or_else(space).or_else(text_start).or_else(later_space).unwrap_or(bytes.len());
+        let from = after_line_end
+            .or_else(after_space)
+            .or_else(text_start)
+            .or_else(later_space)
+            .unwrap_or(bytes.len());
         from.max(end_of_unmatched_footer(bytes).unwrap_or(0))
     }
 }

@@ -12,20 +12,20 @@ impl SeededRng {
     }
 
     /// Expands a template: `{a20}` is twenty letters and digits, the first of each kind.
-    pub(super) fn fill(&mut self, template: &str) -> String {
+    pub(super) fn expand(&mut self, template: &str) -> String {
         let mut out = String::new();
         let mut rest = template;
         while let Some((literal, after)) = rest.split_once('{') {
-            let (run, tail) = after.split_once('}').unwrap();
+            let (placeholder, tail) = after.split_once('}').unwrap();
             out.push_str(literal);
-            let alphabet = alphabet(run.as_bytes()[0]);
-            let count: usize = run.get(1..).unwrap().parse().unwrap();
-            let first = out.len();
+            let alphabet = alphabet(placeholder.as_bytes()[0]);
+            let count: usize = placeholder.get(1..).unwrap().parse().unwrap();
+            let start = out.len();
             for _ in 0..count {
                 out.push(char::from(alphabet[self.below(alphabet.len())]));
             }
-            if run.starts_with(['a', 'w', 'p']) && count > 3 {
-                out.replace_range(first + 1..first + 4, "aZ7");
+            if placeholder.starts_with(['a', 'w', 'p']) && count > 3 {
+                out.replace_range(start + 1..start + 4, "aZ7");
             }
             rest = tail;
         }
@@ -49,7 +49,7 @@ fn alphabet(kind: u8) -> &'static [u8] {
 }
 
 /// Secrets that are identified by their format.
-pub(super) const SHAPED: &[&str] = &[
+pub(super) const SECRET_TEMPLATES: &[&str] = &[
     "AKIA{U16}",
     "ASIA{U16}",
     "ABIA{U16}",

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::super::{RedactionStream, Redactor};
-use super::corpus::{SHAPED, SeededRng};
-use super::streaming::streamed;
-use super::{default_redactor, registered};
+use super::corpus::{SECRET_TEMPLATES, SeededRng};
+use super::streaming::redact_in_pieces;
+use super::{default_redactor, redactor_with_value};
 use crate::rules::pem::DROPPED_BODY;
 
 /// Length of the longest line that the stream holds back as a whole, without registered values.
@@ -20,27 +20,27 @@ type RunGenerator = fn(&mut SeededRng, usize) -> String;
 
 /// Kinds of runs without white space, and the separator between a run and a secret.
 const RUNS: &[(&str, RunGenerator, &str)] = &[
-    ("letters", |rng, length| rng.fill(&format!("{{l{length}}}")), ","),
-    ("mixed", |rng, length| rng.fill(&format!("{{a{length}}}")), "|"),
-    ("base64", |rng, length| rng.fill(&format!("{{b{length}}}")), "="),
-    ("hex", |rng, length| rng.fill(&format!("{{h{length}}}")), ":"),
-    ("CJK", |rng, length| (0..length / 3).map(|_| letter(rng)).collect(), "。"),
-    ("JSON", json, ",\"k\":"),
+    ("letters", |rng, length| rng.expand(&format!("{{l{length}}}")), ","),
+    ("mixed", |rng, length| rng.expand(&format!("{{a{length}}}")), "|"),
+    ("base64", |rng, length| rng.expand(&format!("{{b{length}}}")), "="),
+    ("hex", |rng, length| rng.expand(&format!("{{h{length}}}")), ":"),
+    ("CJK", |rng, length| (0..length / 3).map(|_| cjk_letter(rng)).collect(), "。"),
+    ("JSON", json_run, ",\"k\":"),
     ("one letter", |_, length| "x".repeat(length), "("),
     ("slashes", |_, length| "\\".repeat(length), "\""),
     ("brackets", |_, length| "[{(".repeat(length / 3), " "),
 ];
 
-fn letter(rng: &mut SeededRng) -> char {
+fn cjk_letter(rng: &mut SeededRng) -> char {
     let number = 0x4e00 + u32::try_from(rng.below(0x5000)).unwrap();
     char::from_u32(number).unwrap()
 }
 
 /// Minified JSON with keys and values that rules inspect and leave unchanged.
-fn json(rng: &mut SeededRng, length: usize) -> String {
+fn json_run(rng: &mut SeededRng, length: usize) -> String {
     let mut out = String::new();
     while out.len() < length {
-        let (id, count) = (rng.fill("{h32}"), rng.below(5000));
+        let (id, count) = (rng.expand("{h32}"), rng.below(5000));
         out.push_str(&format!(
             "{{\"id\":\"{id}\",\"max_tokens\":{count},\"author\":\"x\",\"url\":\"https://h.test/{count}\",\
              \"text\":\"a@b @ c\\u00e4 token\"}},"
@@ -51,33 +51,30 @@ fn json(rng: &mut SeededRng, length: usize) -> String {
 
 /// Streams `text` in pieces of several sizes, compares each result with `expected`, and
 /// reports the first difference.
-fn check(redactor: &Arc<Redactor>, text: &str, expected: &str, description: &str) {
+fn assert_redacted(redactor: &Arc<Redactor>, text: &str, expected: &str, description: &str) {
     let mut rng = SeededRng(41);
     let sizes: [&mut dyn FnMut() -> usize; 5] =
         [&mut || 7, &mut || 64, &mut || 4096, &mut || usize::MAX, &mut || 1 + rng.below(9000)];
-    for (number, size) in sizes.into_iter().enumerate() {
-        same(
-            &streamed(Arc::clone(redactor), text.as_bytes(), size),
-            expected,
-            &format!("{description}, {number}"),
-        );
+    for (index, size) in sizes.into_iter().enumerate() {
+        let streamed = redact_in_pieces(Arc::clone(redactor), text.as_bytes(), size);
+        assert_same(&streamed, expected, &format!("{description}, {index}"));
     }
-    same(&redactor.redact(text), expected, &format!("{description}, whole"));
+    assert_same(&redactor.redact(text), expected, &format!("{description}, whole"));
 }
 
-fn same(found: &str, expected: &str, description: &str) {
-    let at = found.bytes().zip(expected.bytes()).position(|(left, right)| left != right);
-    let at = at.unwrap_or(found.len().min(expected.len()));
+fn assert_same(actual: &str, expected: &str, description: &str) {
+    let at = actual.bytes().zip(expected.bytes()).position(|(left, right)| left != right);
+    let at = at.unwrap_or(actual.len().min(expected.len()));
     let around = |text: &str| {
         let from = text.floor_char_boundary(at.saturating_sub(20));
         text.get(from..text.floor_char_boundary(at + 20)).unwrap().to_owned()
     };
     assert!(
-        found == expected,
+        actual == expected,
         "{description}: {} bytes, not {}; at {at}: {:?}, not {:?}",
-        found.len(),
+        actual.len(),
         expected.len(),
-        around(found),
+        around(actual),
         around(expected)
     );
 }
@@ -85,12 +82,12 @@ fn same(found: &str, expected: &str, description: &str) {
 #[test]
 fn a_long_word_without_a_secret_is_unchanged() {
     let redactor = Arc::new(default_redactor());
-    for (kind, fill, _) in RUNS {
+    for (kind, generate_run, _) in RUNS {
         for length in [1 << 10, WINDOW_BYTES - 1, WINDOW_BYTES, WINDOW_BYTES + 1, 40_000, 100_000] {
-            let text = fill(&mut SeededRng(7), length);
-            check(&redactor, &text, &text, &format!("{length} of {kind}"));
+            let text = generate_run(&mut SeededRng(7), length);
+            assert_redacted(&redactor, &text, &text, &format!("{length} of {kind}"));
             let line = format!("before\n{text}\nafter\n");
-            check(&redactor, &line, &line, &format!("{length} of {kind} as a line"));
+            assert_redacted(&redactor, &line, &line, &format!("{length} of {kind} as a line"));
         }
     }
 }
@@ -98,19 +95,19 @@ fn a_long_word_without_a_secret_is_unchanged() {
 #[test]
 fn a_long_word_is_unchanged_byte_by_byte() {
     let redactor = Arc::new(default_redactor());
-    for (kind, fill, _) in RUNS {
-        let text = fill(&mut SeededRng(9), 40_000);
-        same(&streamed(Arc::clone(&redactor), text.as_bytes(), || 1), &text, kind);
+    for (kind, generate_run, _) in RUNS {
+        let text = generate_run(&mut SeededRng(9), 40_000);
+        assert_same(&redact_in_pieces(Arc::clone(&redactor), text.as_bytes(), || 1), &text, kind);
     }
 }
 
 /// Returns secrets with their redacted form, and whether each is recognized without a separator from the run.
 fn secrets() -> Vec<(String, String, bool)> {
     let mut rng = SeededRng(77);
-    let github = rng.fill("ghp_{a36}");
-    let token = rng.fill("sk-ant-api03-{w93}AA");
-    let (head, body) = (rng.fill("eyJ{a30}.eyJ{a900}"), rng.fill("{a42}"));
-    let key = rng.fill("{b64}\\n{b64}\\n");
+    let github = rng.expand("ghp_{a36}");
+    let token = rng.expand("sk-ant-api03-{w93}AA");
+    let (head, body) = (rng.expand("eyJ{a30}.eyJ{a900}"), rng.expand("{a42}"));
+    let key = rng.expand("{b64}\\n{b64}\\n");
     let (begin, end) = ("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----");
     let last = |text: &str| text.get(text.len() - 4..).unwrap().to_owned();
     vec![
@@ -128,13 +125,13 @@ fn secrets() -> Vec<(String, String, bool)> {
 /// The secret moves over each border of a window: of the first window, of the next one, and of the lookahead.
 #[test]
 fn a_secret_inside_a_long_word_is_masked_alone() {
-    let redactor = Arc::new(registered("registered-value-1"));
+    let redactor = Arc::new(redactor_with_value("registered-value-1"));
     let window = redactor.window_bytes();
     let borders = [8 << 10, window, window + (4 << 10)];
-    for (kind, fill, separator) in RUNS {
-        let run = fill(&mut SeededRng(5), 2 * window);
-        for (secret, redacted, glued) in secrets() {
-            let separator = if glued { "" } else { separator };
+    for (kind, generate_run, separator) in RUNS {
+        let run = generate_run(&mut SeededRng(5), 2 * window);
+        for (secret, redacted, needs_no_separator) in secrets() {
+            let separator = if needs_no_separator { "" } else { separator };
             let reach = secret.len() + 40;
             for at in borders.into_iter().flat_map(|border: usize| {
                 (border.saturating_sub(reach)..border + reach).step_by(secret.len() / 2 + 23)
@@ -147,8 +144,8 @@ fn a_secret_inside_a_long_word_is_masked_alone() {
                 if kind == &"slashes" && secret.starts_with('"') {
                     continue; // An escaped quote after a key is another text.
                 }
-                let stream = streamed(Arc::clone(&redactor), text.as_bytes(), || 4096);
-                same(&stream, &expected, &description);
+                let stream = redact_in_pieces(Arc::clone(&redactor), text.as_bytes(), || 4096);
+                assert_same(&stream, &expected, &description);
             }
         }
     }
@@ -156,17 +153,18 @@ fn a_secret_inside_a_long_word_is_masked_alone() {
 
 #[test]
 fn a_secret_at_the_end_of_a_long_word_is_masked_alone() {
-    let redactor = Arc::new(registered("registered-value-1"));
-    for (kind, fill, separator) in RUNS {
-        for (secret, redacted, glued) in secrets() {
+    let redactor = Arc::new(redactor_with_value("registered-value-1"));
+    for (kind, generate_run, separator) in RUNS {
+        for (secret, redacted, needs_no_separator) in secrets() {
             if kind == &"slashes" && secret.starts_with('"') {
                 continue;
             }
-            let separator = if glued { "" } else { separator };
-            let run = fill(&mut SeededRng(6), 26_000);
+            let separator = if needs_no_separator { "" } else { separator };
+            let run = generate_run(&mut SeededRng(6), 26_000);
             for end in ["", "\n", "\nand on"] {
                 let text = format!("{run}{separator}{secret}{end}");
-                check(&redactor, &text, &format!("{run}{separator}{redacted}{end}"), kind);
+                let expected = format!("{run}{separator}{redacted}{end}");
+                assert_redacted(&redactor, &text, &expected, kind);
             }
         }
     }
@@ -177,16 +175,16 @@ fn a_secret_at_the_end_of_a_long_word_is_masked_alone() {
 fn a_token_is_found_within_letters() {
     let redactor = Arc::new(default_redactor());
     let mut rng = SeededRng(19);
-    let run = rng.fill("{l20000}");
+    let run = rng.expand("{l20000}");
     for template in ["ghp_{a36}", "sk-ant-api03-{w93}AA", "glpat-{w19}a", "xoxb-{d12}-{d12}-{a24}"]
     {
-        let token = rng.fill(template);
+        let token = rng.expand(template);
         let text = format!("{run}{token}{run}");
         let redacted = redactor.redact(&text);
         assert!(!redacted.contains(token.get(8..).unwrap()), "{template}");
         assert!(redacted.starts_with(&run), "{template}");
-        let lost = text.len() - redacted.len();
-        assert!(lost < 600 || template.starts_with('x'), "{template}: {lost}");
+        let removed_bytes = text.len() - redacted.len();
+        assert!(removed_bytes < 600 || template.starts_with('x'), "{template}: {removed_bytes}");
     }
     let redacted = redactor.redact(&format!("{run}jane@host.test,{run}")).into_owned();
     assert!(!redacted.contains("jane@"), "{}", redacted.len());
@@ -195,15 +193,15 @@ fn a_token_is_found_within_letters() {
 
 #[test]
 fn a_secret_of_any_length_is_masked_to_its_end() {
-    let redactor = Arc::new(registered("aaaaaaaaab"));
+    let redactor = Arc::new(redactor_with_value("aaaaaaaaab"));
     let mut rng = SeededRng(23);
     for length in [9_000, 13_000, 100_000] {
-        let long = rng.fill(&format!("{{a{length}}}"));
-        let last = long.get(length - 4..).unwrap();
+        let token = rng.expand(&format!("{{a{length}}}"));
+        let last_four = token.get(length - 4..).unwrap();
         for (text, expected) in [
-            (format!("x token={long} y"), format!("x token=...{last} y")),
+            (format!("x token={token} y"), format!("x token=...{last_four} y")),
             (
-                format!("{{\"password\":\"{long}\\\\\",\"n\":1}}"),
+                format!("{{\"password\":\"{token}\\\\\",\"n\":1}}"),
                 "{\"password\":\"***\",\"n\":1}".to_owned(),
             ),
             (
@@ -211,23 +209,19 @@ fn a_secret_of_any_length_is_masked_to_its_end() {
                 "{\"password\":\"***\",\"n\":1}".to_owned(),
             ),
             (
-                format!("(eyJ{}.eyJ{long}.{long},x", long.get(..600).unwrap()),
-                format!("(eyJ...{last},x"),
+                format!("(eyJ{}.eyJ{token}.{token},x", token.get(..600).unwrap()),
+                format!("(eyJ...{last_four},x"),
             ),
             (
-                format!("<-----BEGIN PRIVATE KEY-----{long}-----END PRIVATE KEY-----{long}"),
-                format!("<-----BEGIN PRIVATE KEY-----***-----END PRIVATE KEY-----{long}"),
+                format!("<-----BEGIN PRIVATE KEY-----{token}-----END PRIVATE KEY-----{token}"),
+                format!("<-----BEGIN PRIVATE KEY-----***-----END PRIVATE KEY-----{token}"),
             ),
             (format!("{}b", "a".repeat(length)), format!("{}***", "a".repeat(length - 9))),
             ("aaaaaaaaab".repeat(length / 10), "***".repeat(length / 10)),
         ] {
-            let around = format!("{long}\n{text}\n{long}");
-            check(
-                &redactor,
-                &around,
-                &format!("{long}\n{expected}\n{long}"),
-                text.get(..24).unwrap(),
-            );
+            let long_text = format!("{token}\n{text}\n{token}");
+            let expected = format!("{token}\n{expected}\n{token}");
+            assert_redacted(&redactor, &long_text, &expected, text.get(..24).unwrap());
         }
     }
 }
@@ -242,7 +236,7 @@ fn a_value_is_judged_by_its_first_kilobyte() {
         format!("token={name}7Hx x"),
         format!("token={}1 x", "1".repeat(30_000)),
     ] {
-        check(&redactor, &text, &text, text.get(..20).unwrap());
+        assert_redacted(&redactor, &text, &text, text.get(..20).unwrap());
     }
 }
 
@@ -252,11 +246,12 @@ fn a_key_directly_behind_a_token_is_masked_to_its_end() {
     let redactor = Arc::new(default_redactor());
     for length in [100, 9_000, 12_170, 12_193, 12_240, 12_300, 30_000] {
         let mut rng = SeededRng(43);
-        let (token, long) = (rng.fill("glpat-{a20}"), rng.fill(&format!("{{b{length}}}")));
-        let next = rng.fill("{b64}");
+        let (token, long) = (rng.expand("glpat-{a20}"), rng.expand(&format!("{{b{length}}}")));
+        let next = rng.expand("{b64}");
         let key = format!("-----BEGIN PRIVATE KEY-----{long}\n{next}\n-----END PRIVATE KEY-----");
-        let redacted = redactor.redact(&format!("{token}{key}\nthe end")).into_owned();
-        check(&redactor, &format!("{token}{key}\nthe end"), &redacted, &length.to_string());
+        let text = format!("{token}{key}\nthe end");
+        let redacted = redactor.redact(&text).into_owned();
+        assert_redacted(&redactor, &text, &redacted, &length.to_string());
         let shows = |text: &str| redacted.contains(text);
         assert!(!shows(&token) && !shows(&next) && !shows(DROPPED_BODY), "{length}: {redacted}");
         assert!(!shows(long.get(length - 32..).unwrap()), "{length}: {redacted}");
@@ -266,7 +261,7 @@ fn a_key_directly_behind_a_token_is_masked_to_its_end() {
 
 #[test]
 fn colors_in_a_long_word_hide_no_secret() {
-    let redactor = Arc::new(registered("registered-value-1"));
+    let redactor = Arc::new(redactor_with_value("registered-value-1"));
     for (color, length) in [("\u{1b}[1m", 40_000), ("\u{1b}[38;5;200m", 200_000)] {
         let unit = format!("{color}w{color}");
         let run = unit.repeat(length / unit.len());
@@ -277,10 +272,10 @@ fn colors_in_a_long_word_hide_no_secret() {
             let text = format!("{head}{secret}{tail}");
             let redacted = redactor.redact(&text).into_owned();
             let expected = format!("{head}{color}***{color}{tail}");
-            same(&redacted, &expected, &format!("{at} of {}", run.len()));
+            assert_same(&redacted, &expected, &format!("{at} of {}", run.len()));
             for size in [1000, 5003] {
-                let redacted = streamed(Arc::clone(&redactor), text.as_bytes(), || size);
-                same(&redacted, &expected, &format!("{at} of {}, {size}", run.len()));
+                let redacted = redact_in_pieces(Arc::clone(&redactor), text.as_bytes(), || size);
+                assert_same(&redacted, &expected, &format!("{at} of {}, {size}", run.len()));
             }
         }
     }
@@ -289,7 +284,7 @@ fn colors_in_a_long_word_hide_no_secret() {
 #[test]
 fn a_stream_buffers_little_of_a_long_word() {
     let mut rng = SeededRng(31);
-    let long = rng.fill("{a1000000}");
+    let long = rng.expand("{a1000000}");
     let texts = [
         long.clone(),
         format!("token={long}"),
@@ -308,7 +303,7 @@ fn a_stream_buffers_little_of_a_long_word() {
         "registered-value-1".repeat(50_000),
     ];
     for text in texts {
-        let mut stream = RedactionStream::new(Arc::new(registered("registered-value-1")));
+        let mut stream = RedactionStream::new(Arc::new(redactor_with_value("registered-value-1")));
         let mut max_buffered = 0;
         for piece in text.as_bytes().chunks(4096) {
             stream.push(piece);
@@ -325,7 +320,7 @@ fn a_stream_buffers_little_of_a_long_word() {
 #[expect(clippy::disallowed_types, reason = "nothing here waits, so no clock is paused")]
 fn redaction_of_a_long_word_takes_linear_time() {
     let redactor = Arc::new(default_redactor());
-    let unit: Vec<fn(usize) -> String> = vec![
+    let generators: Vec<fn(usize) -> String> = vec![
         |length| "x".repeat(length),
         |length| "\"token\":\"".repeat(length / 9),
         |length| "ghp_".repeat(length / 4),
@@ -334,19 +329,19 @@ fn redaction_of_a_long_word_takes_linear_time() {
         |length| format!("password={}", "x1".repeat(length / 2)),
         |length| "x://u:p".repeat(length / 7),
     ];
-    for unit in unit {
+    for generate in generators {
         let time = |length: usize| {
-            let text = unit(length);
+            let text = generate(length);
             let begin = std::time::Instant::now();
-            let redacted = streamed(Arc::clone(&redactor), text.as_bytes(), || 65_536);
+            let redacted = redact_in_pieces(Arc::clone(&redactor), text.as_bytes(), || 65_536);
             assert!(!redacted.is_empty());
             begin.elapsed()
         };
-        let (short, long) = (time(100_000), time(800_000));
+        let (short_time, long_time) = (time(100_000), time(800_000));
         assert!(
-            long < 24 * short + std::time::Duration::from_millis(300),
-            "{short:?}, {long:?}: {}",
-            unit(30)
+            long_time < 24 * short_time + std::time::Duration::from_millis(300),
+            "{short_time:?}, {long_time:?}: {}",
+            generate(30)
         );
     }
 }
@@ -355,8 +350,8 @@ fn redaction_of_a_long_word_takes_linear_time() {
 fn fragment() -> impl Strategy<Value = String> {
     let run = (0..RUNS.len(), 1_usize..20_000, any::<u64>())
         .prop_map(|(kind, length, seed)| RUNS[kind].1(&mut SeededRng(seed | 1), length));
-    let secret = (0..SHAPED.len(), any::<u64>())
-        .prop_map(|(kind, seed)| SeededRng(seed | 1).fill(SHAPED[kind]));
+    let secret = (0..SECRET_TEMPLATES.len(), any::<u64>())
+        .prop_map(|(kind, seed)| SeededRng(seed | 1).expand(SECRET_TEMPLATES[kind]));
     let word = proptest::sample::select(vec![
         "password=",
         "\"token\":\"",
@@ -391,10 +386,10 @@ proptest! {
         let values = ["ab\ncd\nefgh".to_owned(), "registered 1".to_owned()];
         let redactor = Arc::new(Redactor::new(values));
         let mut rng = SeededRng(seed);
-        let at_once = redactor.redact(&text).into_owned();
-        let pieces = streamed(Arc::clone(&redactor), text.as_bytes(), || 1 + rng.below(max_chunk));
-        prop_assert!(pieces == at_once, "{} and {} bytes", pieces.len(), at_once.len());
-        prop_assert!(!at_once.contains("registered 1"));
-        prop_assert!(!at_once.contains(DROPPED_BODY));
+        let redacted_whole = redactor.redact(&text).into_owned();
+        let pieces = redact_in_pieces(Arc::clone(&redactor), text.as_bytes(), || 1 + rng.below(max_chunk));
+        prop_assert!(pieces == redacted_whole, "{} and {} bytes", pieces.len(), redacted_whole.len());
+        prop_assert!(!redacted_whole.contains("registered 1"));
+        prop_assert!(!redacted_whole.contains(DROPPED_BODY));
     }
 }

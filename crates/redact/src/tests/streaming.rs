@@ -5,20 +5,20 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 
 use super::super::{RedactionStream, Redactor};
-use super::corpus::{SHAPED, SeededRng};
-use super::{corpus, default_redactor, registered, shows};
+use super::corpus::{SECRET_TEMPLATES, SeededRng};
+use super::{corpus, default_redactor, redactor_with_value, shows};
 
-/// Sends `text` through a stream in pieces whose sizes `size` returns.
-pub(super) fn streamed(
+/// Sends `text` through a stream in pieces whose sizes `next_size` returns.
+pub(super) fn redact_in_pieces(
     redactor: Arc<Redactor>,
     text: &[u8],
-    mut size: impl FnMut() -> usize,
+    mut next_size: impl FnMut() -> usize,
 ) -> String {
     let mut stream = RedactionStream::new(redactor);
     let mut out = String::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let (piece, tail) = rest.split_at(size().clamp(1, rest.len()));
+        let (piece, tail) = rest.split_at(next_size().clamp(1, rest.len()));
         out.push_str(&stream.push(piece));
         rest = tail;
     }
@@ -29,15 +29,24 @@ pub(super) fn streamed(
 fn no_chunk_boundary_shows_a_secret() {
     let all = corpus(99);
     let text: String = all.iter().map(|(_, text)| format!("{text}\n")).collect();
-    let at_once = default_redactor().redact(&text).into_owned();
+    let redacted_whole = default_redactor().redact(&text).into_owned();
     let mut rng = SeededRng(1);
-    assert_eq!(streamed(Arc::new(default_redactor()), text.as_bytes(), || 1), at_once);
-    assert_eq!(streamed(Arc::new(default_redactor()), text.as_bytes(), || 64), at_once);
     assert_eq!(
-        streamed(Arc::new(default_redactor()), text.as_bytes(), || 1 + rng.below(300)),
-        at_once
+        redact_in_pieces(Arc::new(default_redactor()), text.as_bytes(), || 1),
+        redacted_whole
     );
-    assert_eq!(streamed(Arc::new(default_redactor()), text.as_bytes(), || usize::MAX), at_once);
+    assert_eq!(
+        redact_in_pieces(Arc::new(default_redactor()), text.as_bytes(), || 64),
+        redacted_whole
+    );
+    assert_eq!(
+        redact_in_pieces(Arc::new(default_redactor()), text.as_bytes(), || 1 + rng.below(300)),
+        redacted_whole
+    );
+    assert_eq!(
+        redact_in_pieces(Arc::new(default_redactor()), text.as_bytes(), || usize::MAX),
+        redacted_whole
+    );
 }
 
 #[test]
@@ -45,8 +54,8 @@ fn a_multi_line_value_is_held_back_until_it_ends() {
     let text = "x ab\ncd\nefgh\nlast\nx ab\ncd\nx\n";
     let expected = "x ***\n***\n***\n***\nx ab\ncd\nx\n";
     for size in [1, 2, 3, 5, 8, 100] {
-        let redactor = Arc::new(registered("ab\ncd\nefgh\nlast"));
-        assert_eq!(streamed(redactor, text.as_bytes(), || size), expected);
+        let redactor = Arc::new(redactor_with_value("ab\ncd\nefgh\nlast"));
+        assert_eq!(redact_in_pieces(redactor, text.as_bytes(), || size), expected);
     }
 }
 
@@ -56,7 +65,7 @@ fn a_key_header_without_a_key_passes_for_any_chunk_size() {
         format!("{}-----BEGIN PRIVATE KEY-----\n{}\n", "of ".repeat(1000), "w ".repeat(3500));
     for size in [1, 100, 5000, usize::MAX] {
         assert_eq!(
-            streamed(Arc::new(default_redactor()), text.as_bytes(), || size),
+            redact_in_pieces(Arc::new(default_redactor()), text.as_bytes(), || size),
             text,
             "{size}"
         );
@@ -67,15 +76,15 @@ fn a_key_header_without_a_key_passes_for_any_chunk_size() {
 fn long_lines_show_no_secret_and_are_released_early() {
     let mut all = corpus(5);
     all.retain(|(_, text)| !text.starts_with("  password"));
-    let one_line = |between: &str| -> String {
+    let one_line = |separator: &str| -> String {
         let texts = all.iter().filter(|(_, text)| !text.contains(['\n', '\r']));
-        texts.map(|(_, text)| format!("{text}{between}")).collect()
+        texts.map(|(_, text)| format!("{text}{separator}")).collect()
     };
-    for between in [" ", " and more words ", "\t"] {
-        let text = one_line(between);
+    for separator in [" ", " and more words ", "\t"] {
+        let text = one_line(separator);
         let mut rng = SeededRng(2);
         let redacted =
-            streamed(Arc::new(default_redactor()), text.as_bytes(), || 1 + rng.below(300));
+            redact_in_pieces(Arc::new(default_redactor()), text.as_bytes(), || 1 + rng.below(300));
         for (secret, text) in &all {
             assert!(!shows(&redacted, secret), "{secret} of {text} in a long line");
         }
@@ -87,7 +96,7 @@ fn an_endless_key_uses_bounded_memory() {
     let mut stream = RedactionStream::new(Arc::new(default_redactor()));
     stream.push(b"-----BEGIN PRIVATE KEY-----\n");
     for _ in 0..10_000 {
-        let line = SeededRng(9).fill("{b64}\n");
+        let line = SeededRng(9).expand("{b64}\n");
         assert_eq!(stream.push(line.as_bytes()), "");
     }
     assert_eq!(
@@ -98,14 +107,14 @@ fn an_endless_key_uses_bounded_memory() {
 
 #[test]
 fn a_pause_releases_only_text_without_a_possible_secret() {
-    let mut stream = RedactionStream::new(Arc::new(registered("two words here")));
+    let mut stream = RedactionStream::new(Arc::new(redactor_with_value("two words here")));
     assert_eq!(stream.push(b"Continue? [y/N] two wo"), "");
-    assert_eq!(stream.idle(), "Continue? [y/N] ");
-    assert_eq!(stream.idle(), "");
+    assert_eq!(stream.release_safe_text(), "Continue? [y/N] ");
+    assert_eq!(stream.release_safe_text(), "");
     assert_eq!(stream.push(b"rds here and password: "), "");
-    assert_eq!(stream.idle(), "");
+    assert_eq!(stream.release_safe_text(), "");
     assert_eq!(stream.push(b"Hunter22\n"), "*** and password: ***\n");
-    assert_eq!((stream.finish(), stream.count()), (String::new(), 2));
+    assert_eq!((stream.finish(), stream.redaction_count()), (String::new(), 2));
 }
 
 /// Components of texts that are difficult to judge.
@@ -175,12 +184,12 @@ const WORDS: &[&str] = &[
 
 /// Generates a word, a secret or noise.
 fn fragment() -> impl Strategy<Value = String> {
-    let secret = (0..SHAPED.len(), any::<u64>())
-        .prop_map(|(kind, seed)| SeededRng(seed | 1).fill(SHAPED[kind]));
-    let random = any::<u64>().prop_map(|seed| SeededRng(seed | 1).fill("{p12}"));
-    let token = any::<u64>().prop_map(|seed| SeededRng(seed | 1).fill("{a24}"));
+    let secret = (0..SECRET_TEMPLATES.len(), any::<u64>())
+        .prop_map(|(kind, seed)| SeededRng(seed | 1).expand(SECRET_TEMPLATES[kind]));
+    let password = any::<u64>().prop_map(|seed| SeededRng(seed | 1).expand("{p12}"));
+    let token = any::<u64>().prop_map(|seed| SeededRng(seed | 1).expand("{a24}"));
     let word = proptest::sample::select(WORDS).prop_map(str::to_owned);
-    prop_oneof![8 => word, 1 => secret, 1 => random, 1 => token, 1 => "[ -~]{1,12}"]
+    prop_oneof![8 => word, 1 => secret, 1 => password, 1 => token, 1 => "[ -~]{1,12}"]
 }
 
 fn text() -> impl Strategy<Value = String> {
@@ -206,14 +215,14 @@ proptest! {
     #[test]
     fn redaction_does_not_depend_on_the_chunks(text in text(), seed in 1_u64.., max_chunk in 1_usize..90) {
         let mut rng = SeededRng(seed);
-        let pieces = streamed(test_redactor(), text.as_bytes(), || 1 + rng.below(max_chunk));
+        let pieces = redact_in_pieces(test_redactor(), text.as_bytes(), || 1 + rng.below(max_chunk));
         prop_assert_eq!(pieces, test_redactor().redact(&text).into_owned());
     }
 
     #[test]
     fn invalid_utf_8_is_replaced(bytes in proptest::collection::vec(any::<u8>(), 0..200), seed in 1_u64..) {
         let mut rng = SeededRng(seed);
-        let pieces = streamed(test_redactor(), &bytes, || 1 + rng.below(4));
+        let pieces = redact_in_pieces(test_redactor(), &bytes, || 1 + rng.below(4));
         prop_assert_eq!(pieces, test_redactor().redact(&String::from_utf8_lossy(&bytes)).into_owned());
     }
 }

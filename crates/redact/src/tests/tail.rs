@@ -10,19 +10,22 @@ use super::{Pattern, Redaction, corpus, shows};
 fn test_redactor() -> Arc<Redactor> {
     let patterns = vec![Pattern::new("a", "deep [a-z]{1,8} blue", 0).unwrap()];
     let registered = ["ab\ncd\nefgh\nthe last line", "two words here"].map(str::to_owned);
-    Arc::new(Redactor::new(registered).with(Redaction { patterns, personal: false }))
+    Arc::new(
+        Redactor::new(registered)
+            .with_configuration(Redaction { patterns, redacts_personal_numbers: false }),
+    )
 }
 
 /// Returns ordinary text before and after a secret, long enough as context.
-fn around(secret: &str, unit: &str, redactor: &Redactor) -> (String, usize) {
-    let filler = unit.repeat(redactor.context() / unit.len() + 1);
+fn surround(secret: &str, unit: &str, redactor: &Redactor) -> (String, usize) {
+    let filler = unit.repeat(redactor.context_bytes() / unit.len() + 1);
     (format!("{filler}{secret}{}", unit.repeat(20)), filler.len())
 }
 
 /// Returns the redacted end of the text from `at` on, with one context before it.
-fn end(redactor: &Arc<Redactor>, text: &str, at: usize) -> String {
-    let known = at.saturating_sub(redactor.context());
-    redactor.redact_end(&text.as_bytes()[known..], at - known).0
+fn redacted_end(redactor: &Arc<Redactor>, text: &str, at: usize) -> String {
+    let context_start = at.saturating_sub(redactor.context_bytes());
+    redactor.redact_end(&text.as_bytes()[context_start..], at - context_start).0
 }
 
 #[test]
@@ -36,12 +39,17 @@ fn a_truncated_secret_is_not_shown() {
     ];
     for secret in secrets {
         for unit in ["a word and\n", "a word and ", "a\u{1b}[1mword\u{1b}[0m\n"] {
-            let (text, from) = around(secret, unit, &redactor);
-            for at in (from..=from + secret.len()).step_by(4) {
-                let output = end(&redactor, &text, at);
+            let (text, secret_start) = surround(secret, unit, &redactor);
+            for cut in (secret_start..=secret_start + secret.len()).step_by(4) {
+                let output = redacted_end(&redactor, &text, cut);
                 let parts = ["words", "here", "efgh", "last", "Hunter", "nter22", "sea", "blue"];
-                let seen = parts.iter().find(|part| output.contains(**part));
-                assert_eq!(seen, None, "{secret:?} in {unit:?}, cut at {}", at - from);
+                let leaked_part = parts.iter().find(|part| output.contains(**part));
+                assert_eq!(
+                    leaked_part,
+                    None,
+                    "{secret:?} in {unit:?}, cut at {}",
+                    cut - secret_start
+                );
                 assert!(output.contains("word"), "{secret:?} in {unit:?}");
             }
         }
@@ -53,10 +61,10 @@ fn no_truncation_shows_a_secret_of_the_corpus() {
     let redactor = Arc::new(super::default_redactor());
     let mut rng = SeededRng(17);
     for (secret, text) in corpus(4).into_iter().step_by(47) {
-        let (full_text, from) = around(&format!("{text}\n"), "a word and\n", &redactor);
-        let at = from + rng.below(text.len() + 1);
-        let output = end(&redactor, &full_text, full_text.ceil_char_boundary(at));
-        assert!(!shows(&output, &secret), "{secret} of {text:?} cut at {}", at - from);
+        let (full_text, secret_start) = surround(&format!("{text}\n"), "a word and\n", &redactor);
+        let cut = secret_start + rng.below(text.len() + 1);
+        let output = redacted_end(&redactor, &full_text, full_text.ceil_char_boundary(cut));
+        assert!(!shows(&output, &secret), "{secret} of {text:?} cut at {}", cut - secret_start);
     }
 }
 
@@ -65,10 +73,10 @@ fn no_truncation_shows_a_secret_of_the_corpus() {
 fn the_body_of_a_key_without_its_header_is_not_shown() {
     let redactor = test_redactor();
     let mut rng = SeededRng(3);
-    let body: String = (0..4000).map(|_| rng.fill("{b64}\n")).collect();
+    let body: String = (0..4000).map(|_| rng.expand("{b64}\n")).collect();
     let footer = "-----END PRIVATE KEY-----";
     let text = format!("{body}{footer}\nand on\n");
-    for context in [0, 1000, redactor.context()] {
+    for context in [0, 1000, redactor.context_bytes()] {
         let (output, _) = redactor.redact_end(text.as_bytes(), context);
         assert_eq!(output, "***\nand on\n", "{context}");
     }
@@ -77,9 +85,9 @@ fn the_body_of_a_key_without_its_header_is_not_shown() {
 #[test]
 fn the_end_of_a_long_word_is_shown() {
     let redactor = Arc::new(super::default_redactor());
-    let run = "aB3".repeat(redactor.context());
+    let run = "aB3".repeat(redactor.context_bytes());
     for text in [format!("{run} and on"), run.clone(), format!("{run}\nand on\n")] {
-        let context = redactor.context();
+        let context = redactor.context_bytes();
         let (output, count) = redactor.redact_end(text.as_bytes(), context);
         let expected = text.get(context..).unwrap();
         assert!(
@@ -105,8 +113,8 @@ fn a_word_with_too_little_context_is_masked() {
 #[test]
 fn a_line_without_visible_context_is_masked() {
     let redactor = Arc::new(super::default_redactor());
-    let escapes = format!("x {}", "\u{1b}[1m".repeat(redactor.context() / 4));
+    let escapes = format!("x {}", "\u{1b}[1m".repeat(redactor.context_bytes() / 4));
     let text = format!("{escapes}rest of it\nand on\n");
-    let (output, count) = redactor.redact_end(text.as_bytes(), redactor.context());
+    let (output, count) = redactor.redact_end(text.as_bytes(), redactor.context_bytes());
     assert_eq!((output.as_str(), count), ("***\nand on\n", 1));
 }

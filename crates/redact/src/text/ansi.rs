@@ -14,7 +14,7 @@ pub(crate) struct VisibleText<'t> {
     /// Visible text.
     pub(crate) text: Cow<'t, [u8]>,
     /// Contents of control strings (titles, links), as ranges of the raw text.
-    pub(crate) inner: Vec<Range<usize>>,
+    pub(crate) control_strings: Vec<Range<usize>>,
     /// Starts of the pieces: in the visible text and in the raw text.
     pieces: Vec<(usize, usize)>,
 }
@@ -24,24 +24,29 @@ impl<'t> VisibleText<'t> {
     pub(crate) fn of(raw: &'t [u8]) -> Self {
         // Nearly all texts: no copy and no mapping is needed.
         if !raw.contains(&ESCAPE) {
-            return Self { text: Cow::Borrowed(raw), inner: Vec::new(), pieces: Vec::new() };
+            return Self {
+                text: Cow::Borrowed(raw),
+                control_strings: Vec::new(),
+                pieces: Vec::new(),
+            };
         }
-        let mut this = Self {
+        let mut visible_text = Self {
             text: Cow::Owned(Vec::with_capacity(raw.len())),
-            inner: Vec::new(),
+            control_strings: Vec::new(),
             pieces: Vec::new(),
         };
         let mut at = 0;
         while let Some(rest) = raw.get(at..).filter(|rest| !rest.is_empty()) {
             let visible_length = rest.iter().position(|byte| *byte == ESCAPE).unwrap_or(rest.len());
-            this.keep_visible(at, rest.get(..visible_length).unwrap_or_default());
+            visible_text.push_piece(at, rest.get(..visible_length).unwrap_or_default());
             at += visible_length;
-            at += this.skip(at, rest.get(visible_length..).unwrap_or_default());
+            at += visible_text
+                .skip_escape_sequence(at, rest.get(visible_length..).unwrap_or_default());
         }
-        this
+        visible_text
     }
 
-    fn keep_visible(&mut self, at: usize, piece: &[u8]) {
+    fn push_piece(&mut self, at: usize, piece: &[u8]) {
         if !piece.is_empty() {
             self.pieces.push((self.text.len(), at));
             self.text.to_mut().extend_from_slice(piece);
@@ -49,14 +54,14 @@ impl<'t> VisibleText<'t> {
     }
 
     /// Returns the length of the escape sequence at the start of `rest`.
-    fn skip(&mut self, at: usize, rest: &[u8]) -> usize {
+    fn skip_escape_sequence(&mut self, at: usize, rest: &[u8]) -> usize {
         match rest.get(1) {
             // An escape at the end of the text: its sequence has not arrived.
             None => rest.len(),
-            Some(b'[') => control_length(rest),
+            Some(b'[') => control_sequence_length(rest),
             Some(b']' | b'P' | b'X' | b'^' | b'_') => {
-                string_length(rest).map_or(2, |(inner, length)| {
-                    self.inner.push(at + 2..at + inner);
+                control_string_length(rest).map_or(2, |(content_end, length)| {
+                    self.control_strings.push(at + 2..at + content_end);
                     length
                 })
             }
@@ -67,7 +72,7 @@ impl<'t> VisibleText<'t> {
     }
 
     /// Returns the raw range of a visible range. Escape sequences at its edges stay outside.
-    pub(crate) fn raw(&self, range: &Range<usize>) -> Range<usize> {
+    pub(crate) fn raw_range(&self, range: &Range<usize>) -> Range<usize> {
         // The raw position of the last byte, not of the one after it: between both may be an escape sequence.
         let last = range.end.saturating_sub(1).max(range.start);
         self.raw_at(range.start)..self.raw_at(last) + usize::from(!range.is_empty())
@@ -92,19 +97,19 @@ impl<'t> VisibleText<'t> {
 }
 
 /// Returns the length of `ESC [`, parameters, intermediates, one final byte.
-fn control_length(rest: &[u8]) -> usize {
+fn control_sequence_length(rest: &[u8]) -> usize {
     let body = rest.iter().skip(2).take_while(|byte| matches!(byte, b' '..=b'?')).count();
     2 + body + usize::from(matches!(rest.get(2 + body), Some(b'@'..=b'~')))
 }
 
 /// Returns the end of a control string's content, and the whole length; `None` if the string has no end.
-fn string_length(rest: &[u8]) -> Option<(usize, usize)> {
+fn control_string_length(rest: &[u8]) -> Option<(usize, usize)> {
     // A line end too: a program that never closes a string must not hide the lines after it.
-    let ends = |byte: &u8| matches!(*byte, BEL | ESCAPE | b'\n');
-    let inner = rest.iter().skip(2).take(MAX_CONTROL_STRING_BYTES).position(ends)? + 2;
-    match (rest.get(inner), rest.get(inner + 1)) {
-        (Some(&BEL), _) => Some((inner, inner + 1)),
-        (Some(&ESCAPE), Some(b'\\')) => Some((inner, inner + 2)),
+    let is_end = |byte: &u8| matches!(*byte, BEL | ESCAPE | b'\n');
+    let content_end = rest.iter().skip(2).take(MAX_CONTROL_STRING_BYTES).position(is_end)? + 2;
+    match (rest.get(content_end), rest.get(content_end + 1)) {
+        (Some(&BEL), _) => Some((content_end, content_end + 1)),
+        (Some(&ESCAPE), Some(b'\\')) => Some((content_end, content_end + 2)),
         _ => None,
     }
 }

@@ -1,13 +1,13 @@
 //! Look-around checks beside a match, which the search itself does not support.
 
 /// Returns true for letters, digits and the underscore.
-pub(crate) const fn is_word(byte: u8) -> bool {
+pub(crate) const fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// Returns true for the characters of a long token without white space.
-pub(crate) const fn is_token(byte: u8) -> bool {
-    is_word(byte)
+pub(crate) const fn is_token_byte(byte: u8) -> bool {
+    is_word_byte(byte)
         || matches!(byte, b'-' | b'.' | b'+' | b'/' | b'=' | b'~' | b'%' | b'@' | b':' | b'\\')
 }
 
@@ -19,18 +19,24 @@ pub(crate) fn byte_before(line: &[u8], at: usize) -> Option<u8> {
 /// Returns true if a word may start at `at`: not directly after a word, or after an escape that ends in a letter or a
 /// digit (`\n`, `\u0022`, `%3D`).
 pub(crate) fn begins_word(line: &[u8], at: usize) -> bool {
-    let Some(last) = byte_before(line, at).filter(|byte| is_word(*byte)) else { return true };
-    if line.get(at).is_some_and(|first| !is_word(*first)) {
+    let Some(previous) = byte_before(line, at).filter(|byte| is_word_byte(*byte)) else {
+        return true;
+    };
+    if line.get(at).is_some_and(|first| !is_word_byte(*first)) {
         return true;
     }
     let head = line.get(..at).unwrap_or_default();
-    let hex = |count: usize| head.iter().rev().take(count).all(u8::is_ascii_hexdigit);
-    let back = |count: usize| byte_before(line, at.saturating_sub(count));
-    let letter = b"nrtbf0".contains(&last) && back(1) == Some(b'\\');
-    let byte =
-        (hex(2) && back(2) == Some(b'%')) || (head.ends_with(b"x1b") && back(3) == Some(b'\\'));
-    let unit = hex(4) && back(4) == Some(b'u') && back(5) == Some(b'\\');
-    letter || byte || unit || ends_in_written_color(head)
+    let ends_in_hex = |count: usize| head.iter().rev().take(count).all(u8::is_ascii_hexdigit);
+    let byte_back = |count: usize| byte_before(line, at.saturating_sub(count));
+    let follows_letter_escape = b"nrtbf0".contains(&previous) && byte_back(1) == Some(b'\\');
+    let follows_byte_escape = (ends_in_hex(2) && byte_back(2) == Some(b'%'))
+        || (head.ends_with(b"x1b") && byte_back(3) == Some(b'\\'));
+    let follows_unicode_escape =
+        ends_in_hex(4) && byte_back(4) == Some(b'u') && byte_back(5) == Some(b'\\');
+    follows_letter_escape
+        || follows_byte_escape
+        || follows_unicode_escape
+        || ends_in_written_color(head)
 }
 
 /// Returns true if `head` ends in a colour code whose escape character is written out (`\u001b[31m`).

@@ -4,10 +4,10 @@ use regex::bytes::{Regex, RegexBuilder};
 
 /// Compiles a constant pattern. A test verifies that all constants compile.
 pub(crate) fn compile(pattern: &str) -> Option<Regex> {
-    build(pattern).ok()
+    try_compile(pattern).ok()
 }
 
 /// Compiles a pattern over bytes.
-pub(crate) fn build(pattern: &str) -> Result<Regex, regex::Error> {
+pub(crate) fn try_compile(pattern: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(pattern).unicode(false).size_limit(16 << 20).build()
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::boundary::{find, is_word};
+use super::boundary::{find, is_word_byte};
 
 /// Location of a value in its line.
 #[derive(Debug, Clone)]
@@ -16,30 +16,30 @@ pub(crate) struct ValueRange {
 /// Budget of repeated inspections of a line, after which all values count as secrets: it keeps the time linear for any
 /// text.
 pub(crate) struct InspectionBudget {
-    left: usize,
-    redacted: Range<usize>,
+    remaining_bytes: usize,
+    redacted_range: Range<usize>,
 }
 
 impl InspectionBudget {
     /// Creates the budget of a line.
     pub(crate) const fn of(line: &[u8]) -> Self {
-        Self { left: 65_536 + 16 * line.len(), redacted: 0..0 }
+        Self { remaining_bytes: 65_536 + 16 * line.len(), redacted_range: 0..0 }
     }
 
     /// Returns true if the line is already redacted at `at`.
     pub(crate) fn is_redacted(&self, at: usize) -> bool {
-        self.redacted.contains(&at)
+        self.redacted_range.contains(&at)
     }
 
     /// Records a redacted range.
     pub(crate) fn mark_redacted(&mut self, range: &Range<usize>) {
-        self.redacted = range.clone();
+        self.redacted_range = range.clone();
     }
 
     /// Spends `length` and returns true if nothing is left.
-    pub(crate) const fn is_spent(&mut self, length: usize) -> bool {
-        self.left = self.left.saturating_sub(length);
-        self.left == 0
+    pub(crate) const fn spend(&mut self, length: usize) -> bool {
+        self.remaining_bytes = self.remaining_bytes.saturating_sub(length);
+        self.remaining_bytes == 0
     }
 }
 
@@ -50,8 +50,8 @@ pub(crate) fn value_at(line: &[u8], at: usize) -> Option<ValueRange> {
     let location = match rest.get(depth) {
         Some(quote @ (b'"' | b'\'' | b'`')) => {
             // Python and TOML have values between three quotes.
-            let triple = rest.get(depth..).is_some_and(|rest| rest.starts_with(&[*quote; 3]));
-            quoted_value(line, at + depth + if triple { 3 } else { 1 }, *quote, depth)
+            let is_triple = rest.get(depth..).is_some_and(|rest| rest.starts_with(&[*quote; 3]));
+            quoted_value(line, at + depth + if is_triple { 3 } else { 1 }, *quote, depth)
         }
         _ => bare_value(line, at),
     };
@@ -60,32 +60,35 @@ pub(crate) fn value_at(line: &[u8], at: usize) -> Option<ValueRange> {
 
 /// Returns the text up to the closing quote of the same depth; without one, up to the end of the line.
 fn quoted_value(line: &[u8], start: usize, quote: u8, depth: usize) -> ValueRange {
-    let mut slashes = 0;
+    let mut slash_count = 0;
     let rest = line.get(start..).unwrap_or_default();
     let closing =
         rest.iter().take_while(|byte| **byte != b'\n').enumerate().find_map(|(at, byte)| {
-            let closes =
-                *byte == quote && if depth == 0 { slashes % 2 == 0 } else { slashes <= depth };
-            let length = at - slashes.min(depth);
-            slashes = if *byte == b'\\' { slashes + 1 } else { 0 };
+            let closes = *byte == quote
+                && if depth == 0 { slash_count % 2 == 0 } else { slash_count <= depth };
+            let length = at - slash_count.min(depth);
+            slash_count = if *byte == b'\\' { slash_count + 1 } else { 0 };
             closes.then_some(length)
         });
-    let ending = |rest: &[u8]| {
+    let line_end_of = |rest: &[u8]| {
         rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len())
     };
-    ValueRange { range: start..start + closing.unwrap_or_else(|| ending(rest)), is_quoted: true }
+    ValueRange {
+        range: start..start + closing.unwrap_or_else(|| line_end_of(rest)),
+        is_quoted: true,
+    }
 }
 
 /// Returns the text up to white space, or to a mark that ends the value; punctuation that closes a sentence stays
 /// outside.
 pub(crate) fn bare_value(line: &[u8], start: usize) -> ValueRange {
     let rest = line.get(start..).unwrap_or_default();
-    let length = (0..rest.len()).find(|at| ends_at(rest, *at)).unwrap_or(rest.len());
+    let length = (0..rest.len()).find(|at| ends_value_at(rest, *at)).unwrap_or(rest.len());
     let text = rest.get(..length).unwrap_or_default();
     ValueRange { range: start..start + trimmed_length(text), is_quoted: false }
 }
 
-fn ends_at(rest: &[u8], at: usize) -> bool {
+fn ends_value_at(rest: &[u8], at: usize) -> bool {
     let after = rest.get(at + 1..).unwrap_or_default();
     match rest.get(at) {
         None => true,
@@ -111,9 +114,12 @@ fn ends_item(after: &[u8]) -> bool {
 
 /// Returns true if the next `name=` starts here.
 fn starts_pair(after: &[u8]) -> bool {
-    let name =
-        after.iter().take(48).take_while(|byte| is_word(**byte) || b"-. ".contains(byte)).count();
-    name > 0 && matches!(after.get(name), Some(b'=' | b':'))
+    let name_length = after
+        .iter()
+        .take(48)
+        .take_while(|byte| is_word_byte(**byte) || b"-. ".contains(byte))
+        .count();
+    name_length > 0 && matches!(after.get(name_length), Some(b'=' | b':'))
 }
 
 /// Returns the length without closing punctuation.

@@ -44,7 +44,7 @@ impl WriteCommand for ReplaceSeededTokens {
     }
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        sql::query("DELETE FROM tokens WHERE seeded").execute(&mut *connection).await?;
+        sql::statement("DELETE FROM tokens WHERE seeded").execute(&mut *connection).await?;
         for seed in &self.tokens {
             let principal = insert_principal(connection, &seed.name, self.at).await?;
             insert_token(connection, principal, (seed, true), self.at).await?;
@@ -58,7 +58,7 @@ pub(crate) async fn insert_principal(
     name: &str,
     at: DateTime<Utc>,
 ) -> sql::Result<Uuid> {
-    let row = sql::query(UPSERT_PRINCIPAL)
+    let row = sql::statement(UPSERT_PRINCIPAL)
         .bind(Uuid::now_v7())
         .bind(name)
         .bind(micros(at))
@@ -74,7 +74,7 @@ pub(crate) async fn insert_token(
     (seed, is_seeded): (&TokenSeed, bool),
     at: DateTime<Utc>,
 ) -> sql::Result<()> {
-    sql::query(INSERT_TOKEN)
+    sql::statement(INSERT_TOKEN)
         .bind(Uuid::now_v7())
         .bind(principal)
         .bind(seed.hash.as_slice())
@@ -89,7 +89,7 @@ pub(crate) async fn insert_token(
 
 /// Reads all tokens, including expired ones.
 pub(crate) async fn tokens(pool: &ReaderPool) -> sql::Result<Vec<Token>> {
-    let rows = sql::query(SELECT_TOKENS).fetch_all(pool).await?;
+    let rows = sql::statement(SELECT_TOKENS).fetch_all(pool).await?;
     rows.iter().map(|row| token(Columns(row))).collect()
 }
 

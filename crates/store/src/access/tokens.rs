@@ -94,12 +94,12 @@ impl WriteCommand for IssueToken {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
         let name = self.seed.name.as_str();
-        let row = sql::query(COUNT_TOKENS).bind(name).fetch_one(&mut *connection).await?;
+        let row = sql::statement(COUNT_TOKENS).bind(name).fetch_one(&mut *connection).await?;
         let exists = Columns(&row).number::<u32>("held")? > 0;
         if exists && !self.replaces {
             return Ok(false);
         }
-        sql::query(DELETE_TOKENS).bind(name).execute(&mut *connection).await?;
+        sql::statement(DELETE_TOKENS).bind(name).execute(&mut *connection).await?;
         let principal = insert_principal(connection, name, self.at).await?;
         insert_token(connection, principal, (&self.seed, false), self.at).await?;
         Ok(true)
@@ -120,14 +120,14 @@ impl WriteCommand for RevokeToken {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
         let changed_rows =
-            sql::query(DELETE_TOKENS).bind(self.name.as_str()).execute(connection).await?;
+            sql::statement(DELETE_TOKENS).bind(self.name.as_str()).execute(connection).await?;
         Ok(changed_rows > 0)
     }
 }
 
 async fn read_tokens(pool: &ReaderPool) -> sql::Result<Vec<StoredToken>> {
-    let rows = sql::query(SELECT_STORED_TOKENS).fetch_all(pool).await?;
-    let known = rows.iter().map(|row| {
+    let rows = sql::statement(SELECT_STORED_TOKENS).fetch_all(pool).await?;
+    let tokens = rows.iter().map(|row| {
         let columns = Columns(row);
         Ok(StoredToken {
             name: columns.get("name")?,
@@ -138,5 +138,5 @@ async fn read_tokens(pool: &ReaderPool) -> sql::Result<Vec<StoredToken>> {
             created: columns.time("created_at")?,
         })
     });
-    known.collect()
+    tokens.collect()
 }

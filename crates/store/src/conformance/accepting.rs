@@ -12,11 +12,12 @@ use uuid::Uuid;
 use State::Idle;
 
 use super::{
-    AnyLedger, accepted, claim_command, input_range, keys, record, request, second, settlement,
+    AnyLedger, accept_command, accept_execution, at_second, claim_command, input_range,
+    load_record, message_keys, settlement,
 };
 
 pub(crate) async fn an_accepted_request_is_read_back_unchanged(ledger: AnyLedger) {
-    let command = request("look at this");
+    let command = accept_command("look at this");
     assert_eq!(ledger.accept(command.clone()).await.unwrap(), Acceptance::Created);
     let expected = Record {
         id: command.id,
@@ -32,27 +33,27 @@ pub(crate) async fn an_accepted_request_is_read_back_unchanged(ledger: AnyLedger
         failure: None,
         attempt_id: AttemptId::FIRST,
         fence: Fence(0),
-        requested: RequestedInput::default(),
+        requested_input: RequestedInput::default(),
         params: command.params,
         overrides: command.overrides,
         replayable: true,
         deferred: None,
         spent: Charge::default(),
-        accepted_at: second(0),
+        accepted_at: at_second(0),
         started_at: None,
-        changed_at: second(0),
+        changed_at: at_second(0),
         ended_at: None,
         pid: None,
         exit_code: None,
         last_event: 1,
     };
-    assert_eq!(record(&ledger, command.id).await, expected);
+    assert_eq!(load_record(&ledger, command.id).await, expected);
     assert_eq!(ledger.text(command.id, input_range("look at this")).await.unwrap(), "look at this");
     assert_eq!(ledger.execution(ExecutionId::fresh()).await.unwrap(), None);
 }
 
 pub(crate) async fn an_equal_key_is_a_duplicate_or_a_conflict(ledger: AnyLedger) {
-    let first = request("look at this");
+    let first = accept_command("look at this");
     let duplicate = AcceptCommand { id: ExecutionId::fresh(), ..first.clone() };
     let different_digest = AcceptCommand { digest: [8; 32], ..duplicate.clone() };
     let other_owner = AcceptCommand { owner: PrincipalId(Uuid::max()), ..duplicate.clone() };
@@ -78,45 +79,46 @@ pub(crate) async fn an_equal_key_is_a_duplicate_or_a_conflict(ledger: AnyLedger)
 }
 
 pub(crate) async fn one_of_100_equal_requests_is_new(ledger: AnyLedger) {
-    let first = request("look at this");
-    let mut all = JoinSet::new();
+    let first = accept_command("look at this");
+    let mut tasks = JoinSet::new();
     for _ in 0..100 {
         let (ledger, command) =
             (ledger.clone(), AcceptCommand { id: ExecutionId::fresh(), ..first.clone() });
-        all.spawn(async move { (command.id, ledger.accept(command).await.unwrap()) });
+        tasks.spawn(async move { (command.id, ledger.accept(command).await.unwrap()) });
     }
-    let answers = all.join_all().await;
-    let fresh: Vec<_> = answers
+    let answers = tasks.join_all().await;
+    let created: Vec<_> = answers
         .iter()
         .filter(|(_, answer)| *answer == Acceptance::Created)
         .map(|(id, _)| *id)
         .collect();
-    assert_eq!(fresh.len(), 1);
+    assert_eq!(created.len(), 1);
     let duplicates =
-        answers.iter().filter(|(_, answer)| *answer == Acceptance::Duplicate(fresh[0]));
+        answers.iter().filter(|(_, answer)| *answer == Acceptance::Duplicate(created[0]));
     assert_eq!(duplicates.count(), 99);
     assert_eq!(ledger.executions(ExecutionFilter::default()).await.unwrap().len(), 1);
 }
 
 /// Returns a request with this message key and the idempotency key `name`.
-fn named(message: u8, name: u8) -> AcceptCommand {
-    let keys = DedupKeys { message: [message; 32], named: Some([name; 32]) };
-    AcceptCommand { keys, ..request("look at this") }
+fn request_with_keys(message: u8, name: u8) -> AcceptCommand {
+    let keys = DedupKeys { message: [message; 32], idempotency: Some([name; 32]) };
+    AcceptCommand { keys, ..accept_command("look at this") }
 }
 
 pub(crate) async fn an_idempotency_key_identifies_a_request(ledger: AnyLedger) {
-    let first = named(1, 1);
-    let unnamed = AcceptCommand { keys: keys([1; 32]), ..request("look at this") };
-    let other = named(2, 2);
+    let first = request_with_keys(1, 1);
+    let without_idempotency_key =
+        AcceptCommand { keys: message_keys([1; 32]), ..accept_command("look at this") };
+    let other = request_with_keys(2, 2);
     for (command, expected) in [
         (first.clone(), Acceptance::Created),
-        (named(1, 1), Acceptance::Duplicate(first.id)),
-        (named(3, 1), Acceptance::Duplicate(first.id)),
-        (unnamed, Acceptance::Duplicate(first.id)),
-        (named(1, 3), Acceptance::Duplicate(first.id)),
-        (AcceptCommand { digest: [8; 32], ..named(4, 1) }, Acceptance::Conflict),
+        (request_with_keys(1, 1), Acceptance::Duplicate(first.id)),
+        (request_with_keys(3, 1), Acceptance::Duplicate(first.id)),
+        (without_idempotency_key, Acceptance::Duplicate(first.id)),
+        (request_with_keys(1, 3), Acceptance::Duplicate(first.id)),
+        (AcceptCommand { digest: [8; 32], ..request_with_keys(4, 1) }, Acceptance::Conflict),
         (other.clone(), Acceptance::Created),
-        (named(1, 2), Acceptance::Conflict),
+        (request_with_keys(1, 2), Acceptance::Conflict),
     ] {
         let keys = command.keys;
         assert_eq!(ledger.accept(command).await.unwrap(), expected, "{keys:?}");
@@ -126,33 +128,34 @@ pub(crate) async fn an_idempotency_key_identifies_a_request(ledger: AnyLedger) {
 }
 
 pub(crate) async fn one_of_100_requests_with_one_idempotency_key_is_new(ledger: AnyLedger) {
-    let mut all = JoinSet::new();
+    let mut tasks = JoinSet::new();
     for message in 0..100 {
         let ledger = ledger.clone();
-        all.spawn(async move { ledger.accept(named(message, 1)).await.unwrap() });
+        tasks.spawn(async move { ledger.accept(request_with_keys(message, 1)).await.unwrap() });
     }
-    let fresh = all.join_all().await.into_iter().filter(|answer| *answer == Acceptance::Created);
-    assert_eq!(fresh.count(), 1);
+    let created =
+        tasks.join_all().await.into_iter().filter(|answer| *answer == Acceptance::Created);
+    assert_eq!(created.count(), 1);
     assert_eq!(ledger.executions(ExecutionFilter::default()).await.unwrap().len(), 1);
 }
 
 /// Returns a request whose content has this key, accepted at this time, that accepts results of the last minute.
-fn of_content(key: u8, at: i64) -> AcceptCommand {
-    let content = Some(([key; 32], second(at - 60)));
-    AcceptCommand { content, at: second(at), ..request("look at this") }
+fn request_with_content(key: u8, at: i64) -> AcceptCommand {
+    let content = Some(([key; 32], at_second(at - 60)));
+    AcceptCommand { content, at: at_second(at), ..accept_command("look at this") }
 }
 
 pub(crate) async fn an_equal_request_is_found_while_its_result_can_be_shared(ledger: AnyLedger) {
     let accept = async |command: &AcceptCommand| ledger.accept(command.clone()).await.unwrap();
-    let first = of_content(1, 0);
+    let first = request_with_content(1, 0);
     assert_eq!(accept(&first).await, Acceptance::Created);
-    assert_eq!(accept(&of_content(2, 1)).await, Acceptance::Created);
-    assert_eq!(accept(&request("look at this")).await, Acceptance::Created);
-    assert_eq!(accept(&of_content(1, 30)).await, Acceptance::Equivalent(first.id));
+    assert_eq!(accept(&request_with_content(2, 1)).await, Acceptance::Created);
+    assert_eq!(accept(&accept_command("look at this")).await, Acceptance::Created);
+    assert_eq!(accept(&request_with_content(1, 30)).await, Acceptance::Equivalent(first.id));
     // A coalesced execution never becomes a source for later ones, so the window ends with that of the first
     // request.
-    assert_eq!(accept(&of_content(1, 59)).await, Acceptance::Equivalent(first.id));
-    let next = of_content(1, 60);
+    assert_eq!(accept(&request_with_content(1, 59)).await, Acceptance::Equivalent(first.id));
+    let next = request_with_content(1, 60);
     assert_eq!(accept(&next).await, Acceptance::Created);
 
     // A completed execution precedes a running one; a failed one does not count.
@@ -162,27 +165,27 @@ pub(crate) async fn an_equal_request_is_found_while_its_result_can_be_shared(led
     };
     let end = |outcome| settlement(first.id, fence, outcome);
     assert!(ledger.settle(end(Outcome::Completed)).await.unwrap());
-    assert_eq!(accept(&of_content(1, 59)).await, Acceptance::Equivalent(first.id));
+    assert_eq!(accept(&request_with_content(1, 59)).await, Acceptance::Equivalent(first.id));
     let ClaimResult::Granted(fence) = ledger.claim(claim_command(next.id, None)).await.unwrap()
     else {
         panic!("a free slot was refused");
     };
     assert!(ledger.settle(settlement(next.id, fence, Outcome::Failed)).await.unwrap());
-    assert_eq!(accept(&of_content(1, 61)).await, Acceptance::Created);
+    assert_eq!(accept(&request_with_content(1, 61)).await, Acceptance::Created);
 
     // A clock that was set back must not extend the window by hours.
-    assert_eq!(accept(&of_content(1, -7200)).await, Acceptance::Created);
+    assert_eq!(accept(&request_with_content(1, -7200)).await, Acceptance::Created);
 }
 
 pub(crate) async fn a_request_that_cannot_be_stored_fails_alone(ledger: AnyLedger) {
-    let existing_id = accepted(&ledger).await;
-    let mut all = JoinSet::new();
+    let existing_id = accept_execution(&ledger).await;
+    let mut tasks = JoinSet::new();
     for number in 0..50 {
-        let (ledger, mut command) = (ledger.clone(), request("look at this"));
+        let (ledger, mut command) = (ledger.clone(), accept_command("look at this"));
         command.id = if number == 25 { existing_id } else { command.id };
-        all.spawn(async move { ledger.accept(command).await.is_ok() });
+        tasks.spawn(async move { ledger.accept(command).await.is_ok() });
     }
-    let stored = all.join_all().await.into_iter().filter(|stored| *stored).count();
+    let stored = tasks.join_all().await.into_iter().filter(|stored| *stored).count();
     assert_eq!(stored, 49);
     assert_eq!(ledger.executions(ExecutionFilter::default()).await.unwrap().len(), 50);
 }

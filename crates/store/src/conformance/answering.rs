@@ -19,47 +19,48 @@ use uuid::Uuid;
 use State::{Running, Starting, Waiting};
 
 use super::{
-    AnyLedger, accepted, agent, caller_overrides, claim_command, claimed, keys, moved, record,
-    request, second,
+    AnyLedger, accept_command, accept_execution, agent, at_second, caller_overrides, claim_command,
+    claim_execution, load_record, message_keys, state_change,
 };
-use super::{numbers, settlement, warning};
+use super::{event_numbers, settlement, warning};
 
 /// Turn after the first.
 const NEXT_TURN: AttemptId = AttemptId::FIRST.next_turn();
 
 /// Runs an execution up to its request for input.
 pub(crate) async fn waiting_execution(ledger: &AnyLedger) -> (ExecutionId, Fence) {
-    let (id, fence) = claimed(ledger).await;
+    let (id, fence) = claim_execution(ledger).await;
     request_input(ledger, id, fence, AttemptId::FIRST).await;
     (id, fence)
 }
 
 /// Returns an execution whose agent needs the caller to authenticate.
-pub(crate) async fn needs_auth(ledger: &AnyLedger) -> ExecutionId {
-    let (id, fence) = claimed(ledger).await;
+pub(crate) async fn execution_awaiting_auth(ledger: &AnyLedger) -> ExecutionId {
+    let (id, fence) = claim_execution(ledger).await;
     let auth_required =
-        StateChange::interrupted(AttemptId::FIRST, second(3), Interruption::AuthRequired);
-    let events = [moved(Starting, Running, 2), auth_required]
-        .map(|moved| (second(3), EventKind::StateChanged(moved)));
+        StateChange::interrupted(AttemptId::FIRST, at_second(3), Interruption::AuthRequired);
+    let events = [state_change(Starting, Running, 2), auth_required]
+        .map(|moved| (at_second(3), EventKind::StateChanged(moved)));
     assert!(ledger.record(id, fence, events.into()).await.unwrap());
-    let row = record(ledger, id).await;
+    let row = load_record(ledger, id).await;
     assert_eq!(
-        (row.state, row.requested.interruption),
+        (row.state, row.requested_input.interruption),
         (Waiting, Some(Interruption::AuthRequired))
     );
     id
 }
 
 async fn request_input(ledger: &AnyLedger, id: ExecutionId, fence: Fence, attempt_id: AttemptId) {
-    let to =
-        |from, to, at| EventKind::StateChanged(StateChange { attempt_id, ..moved(from, to, at) });
-    let events =
-        [to(Starting, Running, 2), to(Running, Waiting, 3)].map(|event| (second(3), event));
+    let change = |from, to, at| {
+        EventKind::StateChanged(StateChange { attempt_id, ..state_change(from, to, at) })
+    };
+    let events = [change(Starting, Running, 2), change(Running, Waiting, 3)]
+        .map(|event| (at_second(3), event));
     assert!(ledger.record(id, fence, events.into()).await.unwrap());
 }
 
 /// Returns an answer with a key of its own.
-pub(crate) fn answer(id: ExecutionId, fence: Fence, input: &str) -> ResumeCommand {
+pub(crate) fn resume_command(id: ExecutionId, fence: Fence, input: &str) -> ResumeCommand {
     let mut key = [1; 32];
     key[..16].copy_from_slice(Uuid::now_v7().as_bytes());
     ResumeCommand {
@@ -69,19 +70,19 @@ pub(crate) fn answer(id: ExecutionId, fence: Fence, input: &str) -> ResumeComman
         fence,
         attempt_id: NEXT_TURN,
         message: MessageId("message-2".to_owned()),
-        keys: keys(key),
+        keys: message_keys(key),
         digest: [9; 32],
         input: input.to_owned(),
-        pieces: vec![StoredPart::text(span(input))],
+        pieces: vec![StoredPart::text(answer_range(input))],
         params: BTreeMap::from([("branch".to_owned(), "next".to_owned())]),
         overrides: caller_overrides("next"),
         replayable: false,
         sealed: Some(vec![7; 100_000]),
-        at: second(5),
+        at: at_second(5),
     }
 }
 
-fn span(input: &str) -> TextRange {
+fn answer_range(input: &str) -> TextRange {
     TextRange {
         attempt_id: NEXT_TURN,
         channel: TextChannel::Input,
@@ -96,60 +97,61 @@ async fn find_by_key(ledger: &AnyLedger, key: [u8; 32]) -> Option<(ExecutionId, 
 
 pub(crate) async fn an_answer_is_read_back_unchanged(ledger: AnyLedger) {
     let (id, fence) = waiting_execution(&ledger).await;
-    let before = record(&ledger, id).await;
-    let command = answer(id, fence, "the left one");
+    let before = load_record(&ledger, id).await;
+    let command = resume_command(id, fence, "the left one");
     assert!(ledger.resume(command.clone()).await.unwrap());
 
-    let after = record(&ledger, id).await;
+    let after = load_record(&ledger, id).await;
     assert_eq!(
-        (after.params, after.replayable, after.requested.answered),
+        (after.params, after.replayable, after.requested_input.answered),
         (command.params, false, true)
     );
     assert_eq!(after.overrides, command.overrides);
     assert_eq!((after.state, after.fence, after.attempt_id), (Waiting, fence, before.attempt_id));
-    assert_eq!((after.changed_at, after.last_event), (second(5), before.last_event + 1));
+    assert_eq!((after.changed_at, after.last_event), (at_second(5), before.last_event + 1));
     let (message, pieces) = (command.message.0, command.pieces);
     let event_kind = EventKind::Message { speaker: MessageRole::User, message, pieces };
-    let event = Event { number: after.last_event, at: second(5), data: event_kind };
+    let event = Event { number: after.last_event, at: at_second(5), data: event_kind };
     assert_eq!(ledger.events(id, before.last_event).await.unwrap(), [event]);
-    assert_eq!(ledger.text(id, span("the left one")).await.unwrap(), "the left one");
-    let first = TextRange { attempt_id: AttemptId::FIRST, ..span("look at this") };
+    assert_eq!(ledger.text(id, answer_range("the left one")).await.unwrap(), "the left one");
+    let first = TextRange { attempt_id: AttemptId::FIRST, ..answer_range("look at this") };
     assert_eq!(ledger.text(id, first).await.unwrap(), "look at this");
 }
 
 pub(crate) async fn one_of_many_answers_is_accepted(ledger: AnyLedger) {
     let (id, fence) = waiting_execution(&ledger).await;
-    let before = record(&ledger, id).await.last_event;
-    let mut all = JoinSet::new();
+    let before = load_record(&ledger, id).await.last_event;
+    let mut tasks = JoinSet::new();
     for number in 0..20 {
-        let (ledger, command) = (ledger.clone(), answer(id, fence, &format!("answer {number}")));
-        all.spawn(async move { (ledger.resume(command.clone()).await.unwrap(), command) });
+        let (ledger, command) =
+            (ledger.clone(), resume_command(id, fence, &format!("answer {number}")));
+        tasks.spawn(async move { (ledger.resume(command.clone()).await.unwrap(), command) });
     }
-    let answers = all.join_all().await;
+    let answers = tasks.join_all().await;
     for (was_accepted, command) in &answers {
         let expected = was_accepted.then_some((id, command.digest));
         assert_eq!(find_by_key(&ledger, command.keys.message).await, expected);
     }
     let mut winners =
         answers.into_iter().filter(|(was_accepted, _)| *was_accepted).map(|(_, command)| command);
-    let (one, none) = (winners.next().unwrap(), winners.next());
+    let (winner, none) = (winners.next().unwrap(), winners.next());
     assert!(none.is_none(), "{none:?}");
-    assert_eq!(ledger.text(id, span(&one.input)).await.unwrap(), one.input);
-    assert_eq!(numbers(&ledger, id).await, (1..=before + 1).collect::<Vec<_>>());
+    assert_eq!(ledger.text(id, answer_range(&winner.input)).await.unwrap(), winner.input);
+    assert_eq!(event_numbers(&ledger, id).await, (1..=before + 1).collect::<Vec<_>>());
 }
 
 /// An answer that no execution waits for leaves no trace: its message can be sent again.
 pub(crate) async fn an_answer_without_an_open_question_changes_nothing(ledger: AnyLedger) {
-    let queued = accepted(&ledger).await;
-    let (starting, fence) = claimed(&ledger).await;
+    let queued = accept_execution(&ledger).await;
+    let (starting, fence) = claim_execution(&ledger).await;
     let (answered, _) = waiting_execution(&ledger).await;
-    assert!(ledger.resume(answer(answered, fence, "the left one")).await.unwrap());
+    assert!(ledger.resume(resume_command(answered, fence, "the left one")).await.unwrap());
     let (ended, _) = waiting_execution(&ledger).await;
     assert!(ledger.settle(settlement(ended, fence, Outcome::Cancelled)).await.unwrap());
     // Only the outcome is invalid here.
     let (timed_out, _) = waiting_execution(&ledger).await;
     let end = settlement(timed_out, fence, Outcome::Timeout);
-    let end = Settlement { lines: WriteBatch::default(), ..end };
+    let end = Settlement { batch: WriteBatch::default(), ..end };
     assert!(ledger.settle(end).await.unwrap());
     let (open, _) = waiting_execution(&ledger).await;
 
@@ -162,61 +164,66 @@ pub(crate) async fn an_answer_without_an_open_question_changes_nothing(ledger: A
         (open, Fence(0)),
         (open, Fence(2)),
     ] {
-        let before = (record(&ledger, id).await, ledger.events(id, 0).await.unwrap());
-        let late = answer(id, fence, "or the right one, as it is longer");
+        let before = (load_record(&ledger, id).await, ledger.events(id, 0).await.unwrap());
+        let late = resume_command(id, fence, "or the right one, as it is longer");
         assert!(!ledger.resume(late.clone()).await.unwrap());
         assert_eq!(find_by_key(&ledger, late.keys.message).await, None);
-        assert_eq!((record(&ledger, id).await, ledger.events(id, 0).await.unwrap()), before);
-        let text = ledger.text(id, span(&late.input)).await.unwrap();
+        assert_eq!((load_record(&ledger, id).await, ledger.events(id, 0).await.unwrap()), before);
+        let text = ledger.text(id, answer_range(&late.input)).await.unwrap();
         assert_eq!(text, if id == answered { "the left one" } else { "" });
     }
-    assert!(!ledger.resume(answer(ExecutionId::fresh(), fence, "anyone?")).await.unwrap());
-    assert!(ledger.resume(answer(open, fence, "the left one")).await.unwrap());
+    assert!(!ledger.resume(resume_command(ExecutionId::fresh(), fence, "anyone?")).await.unwrap());
+    assert!(ledger.resume(resume_command(open, fence, "the left one")).await.unwrap());
 }
 
 pub(crate) async fn a_message_answers_only_one_question(ledger: AnyLedger) {
     let [(one, fence), (two, _)] =
         [waiting_execution(&ledger).await, waiting_execution(&ledger).await];
-    let command = answer(one, fence, "the left one");
+    let command = resume_command(one, fence, "the left one");
     assert!(ledger.resume(command.clone()).await.unwrap());
     let repeated = ResumeCommand { id: two, digest: [8; 32], ..command.clone() };
     assert!(!ledger.resume(repeated.clone()).await.unwrap());
     assert_eq!(find_by_key(&ledger, command.keys.message).await, Some((one, command.digest)));
-    assert!(!record(&ledger, two).await.requested.answered);
-    assert!(ledger.resume(ResumeCommand { keys: keys([2; 32]), ..repeated }).await.unwrap());
+    assert!(!load_record(&ledger, two).await.requested_input.answered);
+    assert!(
+        ledger.resume(ResumeCommand { keys: message_keys([2; 32]), ..repeated }).await.unwrap()
+    );
 }
 
 /// Runs a second turn with a second request for input: each request is answered once.
 pub(crate) async fn the_next_claim_begins_the_answered_turn(ledger: AnyLedger) {
     let (id, fence) = waiting_execution(&ledger).await;
-    let first = answer(id, fence, "the left one");
+    let first = resume_command(id, fence, "the left one");
     assert!(ledger.resume(first.clone()).await.unwrap());
     assert!(ledger.record(id, fence, vec![warning("slow")]).await.unwrap());
-    assert!(record(&ledger, id).await.requested.answered);
-    let next = StateChange { attempt_id: NEXT_TURN, ..moved(Waiting, Starting, 6) };
-    let next = ClaimCommand { fence, moved: next, ..claim_command(id, None) };
+    assert!(load_record(&ledger, id).await.requested_input.answered);
+    let next = StateChange { attempt_id: NEXT_TURN, ..state_change(Waiting, Starting, 6) };
+    let next = ClaimCommand { fence, state_change: next, ..claim_command(id, None) };
     assert_eq!(ledger.claim(next).await.unwrap(), ClaimResult::Granted(Fence(2)));
-    let row = record(&ledger, id).await;
-    assert_eq!((row.requested.answered, row.state, row.attempt_id), (false, Starting, NEXT_TURN));
+    let row = load_record(&ledger, id).await;
+    assert_eq!(
+        (row.requested_input.answered, row.state, row.attempt_id),
+        (false, Starting, NEXT_TURN)
+    );
 
     request_input(&ledger, id, Fence(2), NEXT_TURN).await;
-    let late = ResumeCommand { fence, ..answer(id, fence, "late") };
+    let late = ResumeCommand { fence, ..resume_command(id, fence, "late") };
     assert!(!ledger.resume(late).await.unwrap());
     let third = NEXT_TURN.next_turn();
     let second_answer =
-        ResumeCommand { attempt_id: third, ..answer(id, Fence(2), "and then right") };
+        ResumeCommand { attempt_id: third, ..resume_command(id, Fence(2), "and then right") };
     assert!(ledger.resume(second_answer.clone()).await.unwrap());
     assert_eq!(find_by_key(&ledger, first.keys.message).await, Some((id, first.digest)));
     assert_eq!(
         find_by_key(&ledger, second_answer.keys.message).await,
         Some((id, second_answer.digest))
     );
-    let answer_range = TextRange { attempt_id: third, ..span("and then right") };
-    assert_eq!(ledger.text(id, answer_range).await.unwrap(), "and then right");
+    let third_range = TextRange { attempt_id: third, ..answer_range("and then right") };
+    assert_eq!(ledger.text(id, third_range).await.unwrap(), "and then right");
 }
 
 pub(crate) async fn an_accepted_message_is_found_by_its_caller_and_agent(ledger: AnyLedger) {
-    let request_command = request("look at this");
+    let request_command = accept_command("look at this");
     ledger.accept(request_command.clone()).await.unwrap();
     assert_eq!(
         find_by_key(&ledger, request_command.keys.message).await,
@@ -237,7 +244,7 @@ pub(crate) async fn an_accepted_message_is_found_by_its_caller_and_agent(ledger:
     );
 
     let (id, fence) = waiting_execution(&ledger).await;
-    let answer_command = answer(id, fence, "the left one");
+    let answer_command = resume_command(id, fence, "the left one");
     assert!(ledger.resume(answer_command.clone()).await.unwrap());
     assert_eq!(
         find_by_key(&ledger, answer_command.keys.message).await,
@@ -259,10 +266,10 @@ pub(crate) async fn an_accepted_message_is_found_by_its_caller_and_agent(ledger:
 
 pub(crate) async fn an_idempotency_key_identifies_an_answer(ledger: AnyLedger) {
     let (id, fence) = waiting_execution(&ledger).await;
-    let mut command = answer(id, fence, "the left one");
-    command.keys.named = Some([3; 32]);
+    let mut command = resume_command(id, fence, "the left one");
+    command.keys.idempotency = Some([3; 32]);
     assert!(ledger.resume(command.clone()).await.unwrap());
-    for key in command.keys.each() {
+    for key in command.keys.iter() {
         assert_eq!(find_by_key(&ledger, key).await, Some((id, command.digest)));
     }
 }

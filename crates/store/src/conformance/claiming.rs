@@ -12,21 +12,21 @@ use uuid::Uuid;
 use State::{Failed, Running, Starting};
 
 use super::{
-    AnyLedger, accepted, claim_command, claimed, moved, record, request, retried, second,
-    settlement, warning,
+    AnyLedger, accept_command, accept_execution, at_second, claim_command, claim_execution,
+    load_record, retry_execution, settlement, state_change, warning,
 };
 
 pub(crate) async fn fifty_concurrent_claims_keep_the_limit(ledger: AnyLedger) {
     let mut ids = Vec::new();
     for _ in 0..50 {
-        ids.push(accepted(&ledger).await);
+        ids.push(accept_execution(&ledger).await);
     }
-    let mut all = JoinSet::new();
+    let mut tasks = JoinSet::new();
     for id in ids {
         let ledger = ledger.clone();
-        all.spawn(async move { (id, ledger.claim(claim_command(id, Some(3))).await.unwrap()) });
+        tasks.spawn(async move { (id, ledger.claim(claim_command(id, Some(3))).await.unwrap()) });
     }
-    let answers = all.join_all().await;
+    let answers = tasks.join_all().await;
     let granted: Vec<_> =
         answers.iter().filter(|(_, answer)| *answer == ClaimResult::Granted(Fence(1))).collect();
     let busy: Vec<_> = answers
@@ -53,54 +53,54 @@ pub(crate) async fn fifty_concurrent_claims_keep_the_limit(ledger: AnyLedger) {
 }
 
 pub(crate) async fn one_of_many_claims_of_an_execution_is_granted(ledger: AnyLedger) {
-    let id = accepted(&ledger).await;
-    let mut all = JoinSet::new();
+    let id = accept_execution(&ledger).await;
+    let mut tasks = JoinSet::new();
     for _ in 0..20 {
         let ledger = ledger.clone();
-        all.spawn(async move { ledger.claim(claim_command(id, Some(9))).await.unwrap() });
+        tasks.spawn(async move { ledger.claim(claim_command(id, Some(9))).await.unwrap() });
     }
-    let answers = all.join_all().await;
+    let answers = tasks.join_all().await;
     let granted =
         answers.iter().filter(|answer| **answer == ClaimResult::Granted(Fence(1))).count();
     let refused = answers.iter().filter(|answer| **answer == ClaimResult::Superseded).count();
     assert_eq!((granted, refused), (1, 19));
-    let row = record(&ledger, id).await;
-    assert_eq!((row.state, row.started_at, row.last_event), (Starting, Some(second(1)), 2));
+    let row = load_record(&ledger, id).await;
+    assert_eq!((row.state, row.started_at, row.last_event), (Starting, Some(at_second(1)), 2));
 }
 
 pub(crate) async fn only_executions_that_may_start_are_claimed(ledger: AnyLedger) {
-    let (id, fence) = claimed(&ledger).await;
+    let (id, fence) = claim_execution(&ledger).await;
     let second_claim = ClaimCommand { fence, ..claim_command(id, None) };
     assert_eq!(ledger.claim(second_claim).await.unwrap(), ClaimResult::Superseded);
     assert_eq!(
         ledger.claim(claim_command(ExecutionId::fresh(), None)).await.unwrap(),
         ClaimResult::Superseded
     );
-    let waiting = accepted(&ledger).await;
+    let waiting = accept_execution(&ledger).await;
     let other_agent = AgentId::new("writer").unwrap();
     let other = ClaimCommand { agent: other_agent, ..claim_command(waiting, None) };
     assert_eq!(ledger.claim(other).await.unwrap(), ClaimResult::Superseded);
-    let (retried, _) = retried(&ledger).await;
-    let row = record(&ledger, retried).await;
-    assert_eq!((row.started_at, row.pid), (Some(second(1)), None));
+    let (retried, _) = retry_execution(&ledger).await;
+    let row = load_record(&ledger, retried).await;
+    assert_eq!((row.started_at, row.pid), (Some(at_second(1)), None));
 }
 
 pub(crate) async fn an_old_fence_changes_nothing(ledger: AnyLedger) {
-    let (id, old) = retried(&ledger).await;
-    let before = (record(&ledger, id).await, ledger.events(id, 0).await.unwrap());
+    let (id, old) = retry_execution(&ledger).await;
+    let before = (load_record(&ledger, id).await, ledger.events(id, 0).await.unwrap());
 
     assert!(!ledger.record(id, old, vec![warning("late")]).await.unwrap());
     assert!(!ledger.settle(settlement(id, old, Outcome::Completed)).await.unwrap());
     let late = ClaimCommand { fence: old, ..claim_command(id, None) };
     assert_eq!(ledger.claim(late).await.unwrap(), ClaimResult::Superseded);
 
-    assert_eq!((record(&ledger, id).await, ledger.events(id, 0).await.unwrap()), before);
+    assert_eq!((load_record(&ledger, id).await, ledger.events(id, 0).await.unwrap()), before);
 }
 
 /// Only the fence of this claim is invalid.
 pub(crate) async fn a_claim_with_an_old_fence_is_refused(ledger: AnyLedger) {
-    let (id, old) = retried(&ledger).await;
-    let failed = vec![(second(4), EventKind::StateChanged(moved(Starting, Failed, 4)))];
+    let (id, old) = retry_execution(&ledger).await;
+    let failed = vec![(at_second(4), EventKind::StateChanged(state_change(Starting, Failed, 4)))];
     assert!(ledger.record(id, Fence(2), failed).await.unwrap());
     let late = ClaimCommand { fence: old, ..claim_command(id, None) };
     assert_eq!(ledger.claim(late).await.unwrap(), ClaimResult::Superseded);
@@ -109,7 +109,7 @@ pub(crate) async fn a_claim_with_an_old_fence_is_refused(ledger: AnyLedger) {
 /// Returns the claim of a new execution of an agent that starts in a directory.
 async fn workspace_claim(ledger: &AnyLedger, agent: &str, folder: Option<&str>) -> ClaimCommand {
     let agent = AgentId::new(agent).unwrap();
-    let accept = AcceptCommand { agent: agent.clone(), ..request("change this") };
+    let accept = AcceptCommand { agent: agent.clone(), ..accept_command("change this") };
     let id = accept.id;
     ledger.accept(accept).await.unwrap();
     ClaimCommand { agent, workspace: folder.map(Workspace::new), ..claim_command(id, Some(1)) }
@@ -135,7 +135,7 @@ pub(crate) async fn overlapping_workspaces_are_claimed_once(ledger: AnyLedger) {
     ] {
         let command = workspace_claim(&ledger, agent, folder).await;
         assert_eq!(is_granted(&ledger, &command).await, expected, "{agent}");
-        let state = record(&ledger, command.id).await.state;
+        let state = load_record(&ledger, command.id).await.state;
         assert_eq!(state == Starting, expected, "{agent}");
     }
 }
@@ -144,14 +144,16 @@ pub(crate) async fn a_workspace_is_free_unless_its_claimant_runs(ledger: AnyLedg
     let holder = workspace_claim(&ledger, "one", Some("/srv/a")).await;
     let next = workspace_claim(&ledger, "two", Some("/srv/a")).await;
     assert!(is_granted(&ledger, &holder).await);
-    let events = |from, to| vec![(second(3), EventKind::StateChanged(moved(from, to, 3)))];
+    let events =
+        |from, to| vec![(at_second(3), EventKind::StateChanged(state_change(from, to, 3)))];
     for (from, to) in [(Starting, Running), (Running, Failed)] {
         assert!(!is_granted(&ledger, &next).await, "{from} holds");
         assert!(ledger.record(holder.id, Fence(1), events(from, to)).await.unwrap());
     }
     assert!(is_granted(&ledger, &next).await);
 
-    let retry = ClaimCommand { fence: Fence(1), moved: moved(Failed, Starting, 4), ..holder };
+    let retry =
+        ClaimCommand { fence: Fence(1), state_change: state_change(Failed, Starting, 4), ..holder };
     assert!(!is_granted(&ledger, &retry).await);
     // The directory of the first claim is not the one to which the link leads now.
     let other_workspace = ClaimCommand { workspace: Some(Workspace::new("/srv/b")), ..retry };
@@ -165,13 +167,13 @@ pub(crate) async fn a_workspace_is_free_unless_its_claimant_runs(ledger: AnyLedg
 }
 
 pub(crate) async fn one_of_50_claims_of_one_workspace_is_granted(ledger: AnyLedger) {
-    let mut all = JoinSet::new();
+    let mut tasks = JoinSet::new();
     for number in 0..50 {
         let command = workspace_claim(&ledger, &format!("agent-{number}"), Some("/srv/a")).await;
         let ledger = ledger.clone();
-        all.spawn(async move { is_granted(&ledger, &command).await });
+        tasks.spawn(async move { is_granted(&ledger, &command).await });
     }
-    let granted = all.join_all().await.into_iter().filter(|granted| *granted).count();
+    let granted = tasks.join_all().await.into_iter().filter(|granted| *granted).count();
     assert_eq!(granted, 1);
 }
 
@@ -182,10 +184,11 @@ async fn conversation_claim(
 ) -> ClaimCommand {
     let (owner, agent) = (PrincipalId(Uuid::from_u128(owner)), AgentId::new(agent).unwrap());
     let context = ContextId(context.to_owned());
-    let accept = AcceptCommand { owner, agent: agent.clone(), context, ..request("and then?") };
+    let accept =
+        AcceptCommand { owner, agent: agent.clone(), context, ..accept_command("and then?") };
     let id = accept.id;
     ledger.accept(accept).await.unwrap();
-    ClaimCommand { agent, in_turn: true, ..claim_command(id, None) }
+    ClaimCommand { agent, runs_in_order: true, ..claim_command(id, None) }
 }
 
 pub(crate) async fn messages_of_one_conversation_are_claimed_in_order(ledger: AnyLedger) {
@@ -202,12 +205,13 @@ pub(crate) async fn messages_of_one_conversation_are_claimed_in_order(ledger: An
         let command = conversation_claim(&ledger, other).await;
         assert_eq!(claim(&command).await, ClaimResult::Granted(Fence(1)), "{other:?} is another");
     }
-    let failed = vec![(super::second(3), EventKind::StateChanged(moved(Starting, Failed, 3)))];
+    let failed =
+        vec![(super::at_second(3), EventKind::StateChanged(state_change(Starting, Failed, 3)))];
     assert!(ledger.record(first.id, Fence(1), failed).await.unwrap());
     assert_eq!(claim(&second).await, busy, "the first is to be tried again");
     ledger.settle(settlement(first.id, Fence(1), Outcome::Failed)).await.unwrap();
     assert_eq!(claim(&third).await, busy, "the second is to be");
     assert_eq!(claim(&second).await, ClaimResult::Granted(Fence(1)));
-    let out_of_turn = ClaimCommand { in_turn: false, ..third };
+    let out_of_turn = ClaimCommand { runs_in_order: false, ..third };
     assert_eq!(claim(&out_of_turn).await, ClaimResult::Granted(Fence(1)));
 }

@@ -22,7 +22,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::State::{Running, Starting};
-use super::{AnyHistory, AnyLedger, agent, claimed, moved, record, second};
+use super::{AnyHistory, AnyLedger, agent, at_second, claim_execution, load_record, state_change};
 
 pub(crate) type AnyInteractions = Arc<dyn Interactions>;
 
@@ -74,7 +74,7 @@ macro_rules! interactions_conformance {
 pub(crate) use interactions_conformance;
 
 /// Returns a permission request of an execution.
-pub(crate) fn question(id: ExecutionId, wire: &str, at: i64) -> Interaction {
+pub(crate) fn permission_request(id: ExecutionId, wire: &str, at: i64) -> Interaction {
     let option =
         |id: &str, kind| QuestionOption { id: id.to_owned(), name: id.to_uppercase(), kind };
     let subject = ToolCallSubject {
@@ -90,7 +90,7 @@ pub(crate) fn question(id: ExecutionId, wire: &str, at: i64) -> Interaction {
         request_key: InteractionRequestKey {
             execution: id,
             attempt: AttemptId::FIRST,
-            wire: WireId(wire.to_owned()),
+            wire_id: WireId(wire.to_owned()),
         },
         owner: InteractionOwner {
             principal: PrincipalId(Uuid::nil()),
@@ -109,10 +109,10 @@ pub(crate) fn question(id: ExecutionId, wire: &str, at: i64) -> Interaction {
         },
         terms: ApprovalTerms { approvers: vec!["ann".to_owned()], four_eyes: true },
         digest: "d1".to_owned(),
-        asked_at: second(at),
-        due_at: second(at + 300),
+        asked_at: at_second(at),
+        due_at: at_second(at + 300),
         state: InteractionState::Open,
-        closed: None,
+        end: None,
         delivered_at: None,
     }
 }
@@ -122,37 +122,37 @@ fn by_ann() -> AnswerSource {
 }
 
 /// Returns the end by an answer.
-pub(crate) fn answered(value: AnswerValue, at: i64) -> InteractionEnd {
+pub(crate) fn answered_end(value: AnswerValue, at: i64) -> InteractionEnd {
     let answer = InteractionAnswer { value: Some(value), by: by_ann() };
-    InteractionEnd { state: InteractionState::Answered, answer, at: second(at) }
+    InteractionEnd { state: InteractionState::Answered, answer, at: at_second(at) }
 }
 
 pub(crate) fn answer_text(text: &str) -> AnswerValue {
     AnswerValue::Text { text: text.to_owned() }
 }
 
-fn unanswered(state: InteractionState, by: AnswerSource, at: i64) -> InteractionEnd {
-    InteractionEnd { state, answer: InteractionAnswer { value: None, by }, at: second(at) }
+fn end_without_answer(state: InteractionState, by: AnswerSource, at: i64) -> InteractionEnd {
+    InteractionEnd { state, answer: InteractionAnswer { value: None, by }, at: at_second(at) }
 }
 
-fn closed(interaction: &Interaction, end: &InteractionEnd) -> Interaction {
-    Interaction { state: end.state, closed: Some(end.clone()), ..interaction.clone() }
+fn with_end(interaction: &Interaction, end: &InteractionEnd) -> Interaction {
+    Interaction { state: end.state, end: Some(end.clone()), ..interaction.clone() }
 }
 
-fn filter(execution: ExecutionId) -> InteractionFilter {
+fn execution_filter(execution: ExecutionId) -> InteractionFilter {
     InteractionFilter { execution: Some(execution), ..InteractionFilter::default() }
 }
 
 impl InteractionPorts {
     /// Returns a running execution and its fence.
-    pub(crate) async fn running(&self) -> (ExecutionId, Fence) {
-        let (id, fence) = claimed(&self.ledger).await;
-        let run = EventKind::StateChanged(moved(Starting, Running, 2));
-        assert!(self.ledger.record(id, fence, vec![(second(2), run)]).await.unwrap());
+    pub(crate) async fn running_execution(&self) -> (ExecutionId, Fence) {
+        let (id, fence) = claim_execution(&self.ledger).await;
+        let run = EventKind::StateChanged(state_change(Starting, Running, 2));
+        assert!(self.ledger.record(id, fence, vec![(at_second(2), run)]).await.unwrap());
         (id, fence)
     }
 
-    pub(crate) async fn opened(&self, interaction: Interaction, fence: Fence) -> Interaction {
+    pub(crate) async fn open(&self, interaction: Interaction, fence: Fence) -> Interaction {
         let opening = self.interactions.open(interaction.clone(), fence).await.unwrap();
         assert_eq!(opening, OpenOutcome::New);
         interaction
@@ -160,8 +160,8 @@ impl InteractionPorts {
 
     /// Returns an open interaction of a running execution.
     async fn open_interaction(&self) -> (Interaction, Fence) {
-        let (id, fence) = self.running().await;
-        (self.opened(question(id, "1", 5), fence).await, fence)
+        let (id, fence) = self.running_execution().await;
+        (self.open(permission_request(id, "1", 5), fence).await, fence)
     }
 
     async fn close(&self, id: InteractionId, end: &InteractionEnd) -> CloseOutcome {
@@ -172,12 +172,12 @@ impl InteractionPorts {
         self.interactions.interaction(id).await.unwrap().unwrap()
     }
 
-    async fn listed(&self, filter: InteractionFilter) -> Vec<InteractionId> {
+    async fn list_ids(&self, filter: InteractionFilter) -> Vec<InteractionId> {
         let found = self.interactions.interactions(filter).await.unwrap();
         found.iter().map(|interaction| interaction.id).collect()
     }
 
-    async fn decided(&self, execution: ExecutionId) -> Vec<PermissionDecision> {
+    async fn load_decisions(&self, execution: ExecutionId) -> Vec<PermissionDecision> {
         let filter = DecisionFilter { execution: Some(execution), ..DecisionFilter::default() };
         let found = self.interactions.decisions(filter).await.unwrap();
         found.into_iter().map(|(_, decision)| decision).collect()
@@ -185,12 +185,12 @@ impl InteractionPorts {
 
     /// Returns the number of open interactions and the public state.
     async fn open_count_and_state(&self, id: ExecutionId) -> (u32, PublicState) {
-        let record = record(&self.ledger, id).await;
-        (record.requested.interactions, record.public_state())
+        let record = load_record(&self.ledger, id).await;
+        (record.requested_input.open_interactions, record.public_state())
     }
 
     /// Returns the events about interactions, without the other ones.
-    async fn reported(&self, id: ExecutionId) -> Vec<EventKind> {
+    async fn interaction_events(&self, id: ExecutionId) -> Vec<EventKind> {
         let events = self.ledger.events(id, 0).await.unwrap().into_iter().map(|event| event.data);
         let is_interaction_event = |event: &EventKind| {
             matches!(

@@ -12,7 +12,7 @@ use algonius_actors::ports::outbox::{Outbox, RegistrationResult};
 use chrono::TimeDelta;
 use uuid::Uuid;
 
-use super::{AnyLedger, accepted, claimed, second, settlement, warning};
+use super::{AnyLedger, accept_execution, at_second, claim_execution, settlement, warning};
 
 pub(crate) type AnyOutbox = Arc<dyn Outbox>;
 
@@ -39,7 +39,7 @@ macro_rules! outbox_conformance {
 }
 pub(crate) use outbox_conformance;
 
-pub(crate) fn target(execution: ExecutionId, id: &str) -> PushTarget {
+pub(crate) fn push_target(execution: ExecutionId, id: &str) -> PushTarget {
     PushTarget {
         id: id.to_owned(),
         execution,
@@ -52,42 +52,42 @@ pub(crate) fn target(execution: ExecutionId, id: &str) -> PushTarget {
             scheme: "Bearer".to_owned(),
             credentials: Some(Secret("credentials".to_owned())),
         }),
-        created_at: second(0),
+        created_at: at_second(0),
     }
 }
 
-async fn due(outbox: &AnyOutbox, at: i64, limit: u32) -> Vec<PendingTarget> {
-    outbox.due(second(at), TimeDelta::seconds(60), limit).await.unwrap().pending
+async fn due_targets(outbox: &AnyOutbox, at: i64, limit: u32) -> Vec<PendingTarget> {
+    outbox.due_targets(at_second(at), TimeDelta::seconds(60), limit).await.unwrap().pending
 }
 
-async fn ids(outbox: &AnyOutbox, at: i64) -> Vec<String> {
-    due(outbox, at, 9).await.into_iter().map(|pending| pending.id).collect()
+async fn due_ids(outbox: &AnyOutbox, at: i64) -> Vec<String> {
+    due_targets(outbox, at, 9).await.into_iter().map(|pending| pending.id).collect()
 }
 
 fn delivery_state(delivered: u64, due: i64, stage: DeliveryStage) -> DeliveryState {
-    DeliveryState { delivered, failures: 0, failing_since: None, due: second(due), stage }
+    DeliveryState { delivered, failures: 0, failing_since: None, due: at_second(due), stage }
 }
 
 pub(crate) async fn a_target_is_read_back_unchanged(ledger: AnyLedger, outbox: AnyOutbox) {
-    let id = accepted(&ledger).await;
-    let full = target(id, "full");
+    let id = accept_execution(&ledger).await;
+    let full = push_target(id, "full");
     let bare = PushTarget {
         version: ProtocolVersion::V0_3,
         token: None,
         authentication: None,
-        created_at: second(1),
-        ..target(id, "a/b é")
+        created_at: at_second(1),
+        ..push_target(id, "a/b é")
     };
     for push_target in [&bare, &full] {
         assert_eq!(
-            outbox.set(push_target.clone(), 0, 9).await.unwrap(),
+            outbox.register(push_target.clone(), 0, 9).await.unwrap(),
             RegistrationResult::Registered
         );
         assert_eq!(outbox.get(id, &push_target.id).await.unwrap().as_ref(), Some(push_target));
     }
     assert_eq!(outbox.list(id).await.unwrap(), [full, bare]);
     assert_eq!(outbox.get(id, "other").await.unwrap(), None);
-    assert_eq!(outbox.list(accepted(&ledger).await).await.unwrap(), []);
+    assert_eq!(outbox.list(accept_execution(&ledger).await).await.unwrap(), []);
     assert!(outbox.delete(id, "full").await.unwrap());
     assert!(!outbox.delete(id, "full").await.unwrap());
     assert_eq!(outbox.list(id).await.unwrap().len(), 1);
@@ -97,22 +97,22 @@ pub(crate) async fn replacing_a_push_target_keeps_its_delivery_position(
     ledger: AnyLedger,
     outbox: AnyOutbox,
 ) {
-    let (id, _) = claimed(&ledger).await;
+    let (id, _) = claim_execution(&ledger).await;
     assert!(ledger.record(id, Fence(1), vec![warning("one")]).await.unwrap());
-    let old = target(id, "it");
-    outbox.set(old.clone(), 0, 9).await.unwrap();
+    let old = push_target(id, "it");
+    outbox.register(old.clone(), 0, 9).await.unwrap();
     let abandoned = DeliveryState {
         failures: 20,
-        failing_since: Some(second(3)),
+        failing_since: Some(at_second(3)),
         ..delivery_state(1, 50, DeliveryStage::Abandoned)
     };
     assert!(outbox.record_state(old.registration, abandoned).await.unwrap());
-    assert_eq!(ids(&outbox, 60).await, [""; 0]);
+    assert_eq!(due_ids(&outbox, 60).await, [""; 0]);
     let url = Secret("https://example.org/other".to_owned());
-    let new = PushTarget { url, created_at: second(2), ..target(id, "it") };
-    outbox.set(new.clone(), 0, 1).await.unwrap();
+    let new = PushTarget { url, created_at: at_second(2), ..push_target(id, "it") };
+    outbox.register(new.clone(), 0, 1).await.unwrap();
     assert_eq!(outbox.list(id).await.unwrap(), [new]);
-    let [pending] = due(&outbox, 2, 9).await.try_into().unwrap();
+    let [pending] = due_targets(&outbox, 2, 9).await.try_into().unwrap();
     assert_eq!(pending.state, delivery_state(1, 2, DeliveryStage::Open));
 }
 
@@ -120,7 +120,7 @@ pub(crate) async fn the_number_of_targets_of_an_execution_is_limited(
     ledger: AnyLedger,
     outbox: AnyOutbox,
 ) {
-    let (id, other) = (accepted(&ledger).await, accepted(&ledger).await);
+    let (id, other) = (accept_execution(&ledger).await, accept_execution(&ledger).await);
     for (execution, name, expected) in [
         (id, "one", RegistrationResult::Registered),
         (id, "two", RegistrationResult::Registered),
@@ -128,7 +128,11 @@ pub(crate) async fn the_number_of_targets_of_an_execution_is_limited(
         (id, "two", RegistrationResult::Registered),
         (other, "one", RegistrationResult::Registered),
     ] {
-        assert_eq!(outbox.set(target(execution, name), 0, 2).await.unwrap(), expected, "{name}");
+        assert_eq!(
+            outbox.register(push_target(execution, name), 0, 2).await.unwrap(),
+            expected,
+            "{name}"
+        );
     }
 }
 
@@ -136,10 +140,10 @@ pub(crate) async fn a_target_without_an_execution_is_refused_alone(
     ledger: AnyLedger,
     outbox: AnyOutbox,
 ) {
-    let id = accepted(&ledger).await;
+    let id = accept_execution(&ledger).await;
     let (unknown, registered) = tokio::join!(
-        outbox.set(target(ExecutionId::fresh(), "it"), 0, 9),
-        outbox.set(target(id, "it"), 0, 9)
+        outbox.register(push_target(ExecutionId::fresh(), "it"), 0, 9),
+        outbox.register(push_target(id, "it"), 0, 9)
     );
     assert_eq!(
         (unknown.unwrap(), registered.unwrap()),
@@ -148,18 +152,18 @@ pub(crate) async fn a_target_without_an_execution_is_refused_alone(
 }
 
 pub(crate) async fn only_targets_with_new_events_are_due(ledger: AnyLedger, outbox: AnyOutbox) {
-    let empty = outbox.due(second(9), TimeDelta::seconds(60), 9).await.unwrap();
+    let empty = outbox.due_targets(at_second(9), TimeDelta::seconds(60), 9).await.unwrap();
     assert!(!empty.any_open);
-    let (id, fence) = claimed(&ledger).await; // Two events.
-    let (early, late) = (target(id, "early"), target(id, "late"));
-    outbox.set(early.clone(), 2, 9).await.unwrap();
-    outbox.set(PushTarget { created_at: second(5), ..late.clone() }, 0, 9).await.unwrap();
-    assert_eq!(ids(&outbox, 4).await, [""; 0], "one knows all, the other is not due");
-    assert!(outbox.due(second(4), TimeDelta::seconds(60), 9).await.unwrap().any_open);
-    assert_eq!(ids(&outbox, 5).await, ["late"]);
+    let (id, fence) = claim_execution(&ledger).await; // Two events.
+    let (early, late) = (push_target(id, "early"), push_target(id, "late"));
+    outbox.register(early.clone(), 2, 9).await.unwrap();
+    outbox.register(PushTarget { created_at: at_second(5), ..late.clone() }, 0, 9).await.unwrap();
+    assert_eq!(due_ids(&outbox, 4).await, [""; 0], "one knows all, the other is not due");
+    assert!(outbox.due_targets(at_second(4), TimeDelta::seconds(60), 9).await.unwrap().any_open);
+    assert_eq!(due_ids(&outbox, 5).await, ["late"]);
     assert!(ledger.record(id, fence, vec![warning("one")]).await.unwrap());
-    assert_eq!(ids(&outbox, 5).await, ["early", "late"]);
-    assert_eq!(ids(&outbox, -56).await, ["late"], "the clock was set back");
+    assert_eq!(due_ids(&outbox, 5).await, ["early", "late"]);
+    assert_eq!(due_ids(&outbox, -56).await, ["late"], "the clock was set back");
     for known in [&early, &late] {
         assert!(
             outbox
@@ -168,9 +172,10 @@ pub(crate) async fn only_targets_with_new_events_are_due(ledger: AnyLedger, outb
                 .unwrap()
         );
     }
-    assert_eq!(ids(&outbox, 6).await, [""; 0]);
+    assert_eq!(due_ids(&outbox, 6).await, [""; 0]);
     assert!(ledger.settle(settlement(id, fence, Outcome::Completed)).await.unwrap());
-    let ended: Vec<_> = due(&outbox, 6, 9).await.iter().map(|pending| pending.ended).collect();
+    let ended: Vec<_> =
+        due_targets(&outbox, 6, 9).await.iter().map(|pending| pending.ended).collect();
     assert_eq!(ended, [true, true]);
     for known in [&early, &late] {
         assert!(
@@ -180,20 +185,21 @@ pub(crate) async fn only_targets_with_new_events_are_due(ledger: AnyLedger, outb
                 .unwrap()
         );
     }
-    assert!(!outbox.due(second(9), TimeDelta::seconds(60), 9).await.unwrap().any_open);
+    assert!(!outbox.due_targets(at_second(9), TimeDelta::seconds(60), 9).await.unwrap().any_open);
 }
 
 pub(crate) async fn due_targets_are_shared_between_owners(ledger: AnyLedger, outbox: AnyOutbox) {
-    let (id, _) = claimed(&ledger).await;
+    let (id, _) = claim_execution(&ledger).await;
     for number in 0..5 {
-        let created_at = second(number);
-        let greedy = PushTarget { created_at, ..target(id, &format!("greedy-{number}")) };
-        outbox.set(greedy, 0, 9).await.unwrap();
+        let created_at = at_second(number);
+        let greedy = PushTarget { created_at, ..push_target(id, &format!("greedy-{number}")) };
+        outbox.register(greedy, 0, 9).await.unwrap();
     }
     let owner = PrincipalId(Uuid::max());
-    let modest = PushTarget { owner, created_at: second(8), ..target(id, "modest") };
-    outbox.set(modest, 0, 9).await.unwrap();
-    let due_ids: Vec<_> = due(&outbox, 9, 2).await.into_iter().map(|pending| pending.id).collect();
+    let modest = PushTarget { owner, created_at: at_second(8), ..push_target(id, "modest") };
+    outbox.register(modest, 0, 9).await.unwrap();
+    let due_ids: Vec<_> =
+        due_targets(&outbox, 9, 2).await.into_iter().map(|pending| pending.id).collect();
     assert_eq!(due_ids, ["greedy-0", "greedy-1", "modest"]);
 }
 
@@ -201,13 +207,13 @@ pub(crate) async fn a_note_for_an_old_registration_changes_nothing(
     ledger: AnyLedger,
     outbox: AnyOutbox,
 ) {
-    let (id, _) = claimed(&ledger).await;
-    let (old, new) = (target(id, "it"), target(id, "it"));
-    outbox.set(old.clone(), 0, 9).await.unwrap();
-    outbox.set(new.clone(), 0, 9).await.unwrap();
+    let (id, _) = claim_execution(&ledger).await;
+    let (old, new) = (push_target(id, "it"), push_target(id, "it"));
+    outbox.register(old.clone(), 0, 9).await.unwrap();
+    outbox.register(new.clone(), 0, 9).await.unwrap();
     let finished = delivery_state(1, 9, DeliveryStage::Finished);
     assert!(!outbox.record_state(old.registration, finished).await.unwrap());
-    assert_eq!(ids(&outbox, 9).await, ["it"]);
+    assert_eq!(due_ids(&outbox, 9).await, ["it"]);
     assert!(outbox.record_state(new.registration, finished).await.unwrap());
-    assert_eq!(ids(&outbox, 9).await, [""; 0]);
+    assert_eq!(due_ids(&outbox, 9).await, [""; 0]);
 }

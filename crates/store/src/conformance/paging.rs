@@ -14,11 +14,14 @@ use uuid::Uuid;
 
 use State::{Cleanup, Completed, Failed, Starting};
 
-use super::answering::{answer, needs_auth, waiting_execution};
-use super::{AnyLedger, accepted, agent, claimed, moved, record, request, second, settlement};
+use super::answering::{execution_awaiting_auth, resume_command, waiting_execution};
+use super::{
+    AnyLedger, accept_command, accept_execution, agent, at_second, claim_execution, load_record,
+    settlement, state_change,
+};
 
 /// Returns a query for all executions of the agent on one page.
-pub(crate) fn all() -> ExecutionPageQuery {
+pub(crate) fn all_executions_query() -> ExecutionPageQuery {
     ExecutionPageQuery {
         owner: None,
         agent: agent(),
@@ -30,25 +33,25 @@ pub(crate) fn all() -> ExecutionPageQuery {
     }
 }
 
-async fn listed(ledger: &AnyLedger, query: ExecutionPageQuery) -> (Vec<ExecutionId>, u64) {
+async fn list_page(ledger: &AnyLedger, query: ExecutionPageQuery) -> (Vec<ExecutionId>, u64) {
     let ExecutionPage { records, total } = ledger.page(query).await.unwrap();
     (records.iter().map(|row| row.id).collect(), total)
 }
 
-async fn accepted_at(ledger: &AnyLedger, at: i64) -> ExecutionId {
-    let command = AcceptCommand { at: second(at), ..request("look at this") };
+async fn accept_at(ledger: &AnyLedger, at: i64) -> ExecutionId {
+    let command = AcceptCommand { at: at_second(at), ..accept_command("look at this") };
     ledger.accept(command.clone()).await.unwrap();
     command.id
 }
 
-async fn settled(ledger: &AnyLedger, id: ExecutionId, at: i64) {
+async fn complete_at(ledger: &AnyLedger, id: ExecutionId, at: i64) {
     let end = settlement(id, Fence(0), Outcome::Completed);
-    let moves = vec![moved(Starting, Completed, at)];
+    let moves = vec![state_change(Starting, Completed, at)];
     assert!(
         ledger
             .settle(Settlement {
-                at: second(at),
-                lines: WriteBatch::from_transitions(moves),
+                at: at_second(at),
+                batch: WriteBatch::from_transitions(moves),
                 ..end
             })
             .await
@@ -60,42 +63,46 @@ async fn settled(ledger: &AnyLedger, id: ExecutionId, at: i64) {
 pub(crate) async fn the_latest_status_comes_first(ledger: AnyLedger) {
     let mut ids = Vec::new();
     for at in [20, 40, 20, 30] {
-        ids.push(accepted_at(&ledger, at).await);
+        ids.push(accept_at(&ledger, at).await);
     }
-    assert_eq!(listed(&ledger, all()).await, (vec![ids[1], ids[3], ids[2], ids[0]], 4));
-    settled(&ledger, ids[3], 50).await;
-    settled(&ledger, ids[0], 45).await;
+    assert_eq!(
+        list_page(&ledger, all_executions_query()).await,
+        (vec![ids[1], ids[3], ids[2], ids[0]], 4)
+    );
+    complete_at(&ledger, ids[3], 50).await;
+    complete_at(&ledger, ids[0], 45).await;
     let expected = vec![ids[3], ids[0], ids[1], ids[2]];
-    assert_eq!(listed(&ledger, all()).await, (expected.clone(), 4));
+    assert_eq!(list_page(&ledger, all_executions_query()).await, (expected.clone(), 4));
 
     // The clean-up is not a change of the status.
-    let cleanup = vec![(second(60), EventKind::StateChanged(moved(Completed, Cleanup, 60)))];
+    let cleanup =
+        vec![(at_second(60), EventKind::StateChanged(state_change(Completed, Cleanup, 60)))];
     assert!(ledger.record(ids[0], Fence(0), cleanup).await.unwrap());
-    assert_eq!(listed(&ledger, all()).await, (expected, 4));
+    assert_eq!(list_page(&ledger, all_executions_query()).await, (expected, 4));
 }
 
 /// During the iteration, executions behind the reader change, and new ones are accepted.
 pub(crate) async fn pages_visit_each_unchanged_execution_once(ledger: AnyLedger) {
     let mut ids = Vec::new();
     for number in 0..23 {
-        ids.push(accepted_at(&ledger, 20 + number / 4).await);
+        ids.push(accept_at(&ledger, 20 + number / 4).await);
     }
     let (mut seen, mut after, mut fresh) = (Vec::new(), None, 0);
     loop {
-        let query = ExecutionPageQuery { after, limit: 5, ..all() };
+        let query = ExecutionPageQuery { after, limit: 5, ..all_executions_query() };
         let ExecutionPage { records, total } = ledger.page(query).await.unwrap();
         assert_eq!(total, 23 + fresh);
         let Some(last) = records.last() else {
             break;
         };
-        after = Some((last.status_at(), last.id));
+        after = Some((last.status_changed_at(), last.id));
         seen.extend(records.iter().map(|row| row.id));
-        settled(&ledger, records[0].id, 50).await;
+        complete_at(&ledger, records[0].id, 50).await;
         // The last execution of the page is the cursor itself: it may change too.
         if fresh % 2 == 0 {
-            settled(&ledger, last.id, 50).await;
+            complete_at(&ledger, last.id, 50).await;
         }
-        accepted_at(&ledger, 60).await;
+        accept_at(&ledger, 60).await;
         fresh += 1;
     }
     ids.reverse();
@@ -106,64 +113,70 @@ pub(crate) async fn pages_visit_each_unchanged_execution_once(ledger: AnyLedger)
 pub(crate) async fn an_execution_changed_while_paging_moves_to_the_front(ledger: AnyLedger) {
     let mut ids = Vec::new();
     for at in 20..26 {
-        ids.push(accepted_at(&ledger, at).await);
+        ids.push(accept_at(&ledger, at).await);
     }
-    let first = ledger.page(ExecutionPageQuery { limit: 3, ..all() }).await.unwrap();
-    settled(&ledger, ids[0], 50).await;
-    let after = first.records.last().map(|row| (row.status_at(), row.id));
+    let first =
+        ledger.page(ExecutionPageQuery { limit: 3, ..all_executions_query() }).await.unwrap();
+    complete_at(&ledger, ids[0], 50).await;
+    let after = first.records.last().map(|row| (row.status_changed_at(), row.id));
     assert_eq!(
-        listed(&ledger, ExecutionPageQuery { after, ..all() }).await,
+        list_page(&ledger, ExecutionPageQuery { after, ..all_executions_query() }).await,
         (vec![ids[2], ids[1]], 6)
     );
-    let since = ExecutionPageQuery { changed_since: Some(second(26)), ..all() };
-    assert_eq!(listed(&ledger, since).await, (vec![ids[0]], 1));
+    let since = ExecutionPageQuery { changed_since: Some(at_second(26)), ..all_executions_query() };
+    assert_eq!(list_page(&ledger, since).await, (vec![ids[0]], 1));
 }
 
 pub(crate) async fn a_page_respects_its_limit_and_counts_all_matches(ledger: AnyLedger) {
-    assert_eq!(ledger.page(all()).await.unwrap(), ExecutionPage::default());
+    assert_eq!(ledger.page(all_executions_query()).await.unwrap(), ExecutionPage::default());
     for at in 20..25 {
-        accepted_at(&ledger, at).await;
+        accept_at(&ledger, at).await;
     }
     for (limit, length) in [(0, 0), (1, 1), (4, 4), (5, 5), (6, 5)] {
-        let (ids, total) = listed(&ledger, ExecutionPageQuery { limit, ..all() }).await;
+        let (ids, total) =
+            list_page(&ledger, ExecutionPageQuery { limit, ..all_executions_query() }).await;
         assert_eq!((ids.len(), total), (length, 5));
     }
-    let after = Some((second(20), ExecutionId(Uuid::nil())));
-    assert_eq!(listed(&ledger, ExecutionPageQuery { after, ..all() }).await, (Vec::new(), 5));
+    let after = Some((at_second(20), ExecutionId(Uuid::nil())));
+    assert_eq!(
+        list_page(&ledger, ExecutionPageQuery { after, ..all_executions_query() }).await,
+        (Vec::new(), 5)
+    );
 }
 
 pub(crate) async fn pages_contain_only_matching_executions(ledger: AnyLedger) {
-    let default_request = request("look at this");
-    let other_owner = AcceptCommand { owner: PrincipalId(Uuid::max()), ..request("look at this") };
+    let default_request = accept_command("look at this");
+    let other_owner =
+        AcceptCommand { owner: PrincipalId(Uuid::max()), ..accept_command("look at this") };
     let second_context = ContextId("context-2".to_owned());
     let other_context =
-        AcceptCommand { context: second_context.clone(), ..request("look at this") };
+        AcceptCommand { context: second_context.clone(), ..accept_command("look at this") };
     let both = AcceptCommand {
         owner: other_owner.owner,
         context: second_context.clone(),
-        ..request("look at this")
+        ..accept_command("look at this")
     };
     let writer = AgentId::new("writer").unwrap();
-    let other_agent = AcceptCommand { agent: writer.clone(), ..request("look at this") };
+    let other_agent = AcceptCommand { agent: writer.clone(), ..accept_command("look at this") };
     let ids = [&default_request, &other_owner, &other_context, &both, &other_agent]
         .map(|command| command.id);
     for command in [default_request, other_owner.clone(), other_context, both, other_agent] {
         ledger.accept(command).await.unwrap();
     }
     let (owner, context) = (Some(other_owner.owner), Some(second_context));
-    let of_owner = ExecutionPageQuery { owner, ..all() };
-    let in_context = ExecutionPageQuery { context, ..all() };
+    let of_owner = ExecutionPageQuery { owner, ..all_executions_query() };
+    let in_context = ExecutionPageQuery { context, ..all_executions_query() };
     let of_both = ExecutionPageQuery { owner, ..in_context.clone() };
     for (query, expected) in [
-        (all(), vec![ids[3], ids[2], ids[1], ids[0]]),
-        (ExecutionPageQuery { agent: writer, ..all() }, vec![ids[4]]),
+        (all_executions_query(), vec![ids[3], ids[2], ids[1], ids[0]]),
+        (ExecutionPageQuery { agent: writer, ..all_executions_query() }, vec![ids[4]]),
         (of_owner.clone(), vec![ids[3], ids[1]]),
         (in_context, vec![ids[3], ids[2]]),
         (of_both, vec![ids[3]]),
         (ExecutionPageQuery { public_state: Some(PublicState::Working), ..of_owner }, vec![]),
     ] {
         let total = expected.len() as u64;
-        assert_eq!(listed(&ledger, query).await, (expected, total));
+        assert_eq!(list_page(&ledger, query).await, (expected, total));
     }
 }
 
@@ -171,26 +184,26 @@ pub(crate) async fn pages_contain_only_matching_executions(ledger: AnyLedger) {
 pub(crate) async fn a_page_can_start_at_a_time(ledger: AnyLedger) {
     let mut ids = Vec::new();
     for at in [20, 30] {
-        ids.push(accepted_at(&ledger, at).await);
+        ids.push(accept_at(&ledger, at).await);
     }
     for (since, expected) in [
-        (second(20) - TimeDelta::nanoseconds(1), vec![ids[1], ids[0]]),
-        (second(20), vec![ids[1], ids[0]]),
-        (second(20) + TimeDelta::nanoseconds(1), vec![ids[1]]),
-        (second(30), vec![ids[1]]),
-        (second(31), vec![]),
+        (at_second(20) - TimeDelta::nanoseconds(1), vec![ids[1], ids[0]]),
+        (at_second(20), vec![ids[1], ids[0]]),
+        (at_second(20) + TimeDelta::nanoseconds(1), vec![ids[1]]),
+        (at_second(30), vec![ids[1]]),
+        (at_second(31), vec![]),
     ] {
         let total = expected.len() as u64;
-        let query = ExecutionPageQuery { changed_since: Some(since), ..all() };
-        assert_eq!(listed(&ledger, query).await, (expected, total), "{since}");
+        let query = ExecutionPageQuery { changed_since: Some(since), ..all_executions_query() };
+        assert_eq!(list_page(&ledger, query).await, (expected, total), "{since}");
     }
 }
 
 pub(crate) async fn each_execution_has_one_public_state(ledger: AnyLedger) {
     let (answered, fence) = waiting_execution(&ledger).await;
-    assert!(ledger.resume(answer(answered, fence, "the left one")).await.unwrap());
-    let (failed, _) = claimed(&ledger).await;
-    let events = vec![(second(3), EventKind::StateChanged(moved(Starting, Failed, 3)))];
+    assert!(ledger.resume(resume_command(answered, fence, "the left one")).await.unwrap());
+    let (failed, _) = claim_execution(&ledger).await;
+    let events = vec![(at_second(3), EventKind::StateChanged(state_change(Starting, Failed, 3)))];
     assert!(ledger.record(failed, fence, events).await.unwrap());
     let ends = [
         (Outcome::Completed, None),
@@ -202,24 +215,25 @@ pub(crate) async fn each_execution_has_one_public_state(ledger: AnyLedger) {
     ];
     let mut ended = Vec::new();
     for (outcome, code) in ends {
-        let (id, _) = claimed(&ledger).await;
+        let (id, _) = claim_execution(&ledger).await;
         let failure = code.map(|code| Failure::new(code, "it went wrong"));
         let end = Settlement { failure, ..settlement(id, fence, outcome) };
         assert!(ledger.settle(end).await.unwrap());
         ended.push(id);
     }
     for (public_state, expected) in [
-        (PublicState::Submitted, vec![accepted(&ledger).await]),
-        (PublicState::Working, vec![answered, failed, claimed(&ledger).await.0]),
+        (PublicState::Submitted, vec![accept_execution(&ledger).await]),
+        (PublicState::Working, vec![answered, failed, claim_execution(&ledger).await.0]),
         (PublicState::InputRequired, vec![waiting_execution(&ledger).await.0]),
-        (PublicState::AuthRequired, vec![needs_auth(&ledger).await]),
+        (PublicState::AuthRequired, vec![execution_awaiting_auth(&ledger).await]),
         (PublicState::Completed, vec![ended[0]]),
         (PublicState::Canceled, vec![ended[1]]),
         (PublicState::Failed, vec![ended[2], ended[3]]),
         (PublicState::Rejected, vec![ended[4], ended[5]]),
     ] {
-        let query = ExecutionPageQuery { public_state: Some(public_state), ..all() };
-        let (ids, total) = listed(&ledger, query).await;
+        let query =
+            ExecutionPageQuery { public_state: Some(public_state), ..all_executions_query() };
+        let (ids, total) = list_page(&ledger, query).await;
         assert_eq!(total, expected.len() as u64);
         assert_eq!(
             BTreeSet::from_iter(ids),
@@ -227,7 +241,7 @@ pub(crate) async fn each_execution_has_one_public_state(ledger: AnyLedger) {
             "{public_state:?}"
         );
         for id in expected {
-            assert_eq!(record(&ledger, id).await.public_state(), public_state);
+            assert_eq!(load_record(&ledger, id).await.public_state(), public_state);
         }
     }
 }

@@ -10,10 +10,13 @@ use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
 use algonius_actors::ports::ledger::{AcceptCommand, Settlement};
 use uuid::Uuid;
 
-use super::{AnyLedger, accepted, agent, claimed, input_range, request, second, settlement};
+use super::{
+    AnyLedger, accept_command, accept_execution, agent, at_second, claim_execution, input_range,
+    settlement,
+};
 
 pub(crate) async fn text_ranges_are_exact_to_the_byte(ledger: AnyLedger) {
-    let id = accepted(&ledger).await;
+    let id = accept_execution(&ledger).await;
     let pieces = ["aé", "", "€\0", "x𝄞", "zß"];
     let full_text: String = pieces.concat();
     let mut offset = 0;
@@ -36,69 +39,73 @@ pub(crate) async fn text_ranges_are_exact_to_the_byte(ledger: AnyLedger) {
             let expected = &full_text.as_bytes()[from..to.min(full_text.len())];
             let expected = String::from_utf8_lossy(expected);
             let (from, to) = (from as u64, to as u64);
-            let span =
+            let range =
                 TextRange { attempt_id: AttemptId::FIRST, channel: TextChannel::Stdout, from, to };
-            assert_eq!(ledger.text(id, span).await.unwrap(), expected, "{from}..{to}");
+            assert_eq!(ledger.text(id, range).await.unwrap(), expected, "{from}..{to}");
         }
     }
 }
 
 pub(crate) async fn a_chunk_without_its_predecessor_is_not_stored(ledger: AnyLedger) {
-    let id = accepted(&ledger).await;
+    let id = accept_execution(&ledger).await;
     for (number, offset) in [(1, 4), (0, 0), (2, 8), (1, 4)] {
         let (attempt_id, channel, text) =
             (AttemptId::FIRST, TextChannel::Stdout, "text".to_owned());
         ledger.append(id, Chunk { attempt_id, channel, number, offset, text }).await.unwrap();
     }
-    let span =
+    let range =
         TextRange { attempt_id: AttemptId::FIRST, channel: TextChannel::Stdout, from: 0, to: 100 };
-    assert_eq!(ledger.text(id, span).await.unwrap(), "texttext");
+    assert_eq!(ledger.text(id, range).await.unwrap(), "texttext");
 }
 
 pub(crate) async fn long_input_is_read_back_in_full_and_in_part(ledger: AnyLedger) {
-    let command = request(&"€uro ".repeat(30_000));
+    let command = accept_command(&"€uro ".repeat(30_000));
     ledger.accept(command.clone()).await.unwrap();
-    let span = input_range(&command.input);
-    assert_eq!(ledger.text(command.id, span).await.unwrap(), command.input);
-    let part = TextRange { from: 65_534, to: 131_075, ..span };
+    let range = input_range(&command.input);
+    assert_eq!(ledger.text(command.id, range).await.unwrap(), command.input);
+    let part = TextRange { from: 65_534, to: 131_075, ..range };
     let expected = String::from_utf8_lossy(&command.input.as_bytes()[65_534..131_075]);
     assert_eq!(ledger.text(command.id, part).await.unwrap(), expected);
-    let other = TextRange { channel: TextChannel::Stdout, ..span };
+    let other = TextRange { channel: TextChannel::Stdout, ..range };
     assert_eq!(ledger.text(command.id, other).await.unwrap(), "");
-    let retried = TextRange { attempt_id: AttemptId::FIRST.next_attempt(), ..span };
+    let retried = TextRange { attempt_id: AttemptId::FIRST.next_attempt(), ..range };
     assert_eq!(ledger.text(command.id, retried).await.unwrap(), "");
 }
 
 pub(crate) async fn executions_are_listed_newest_first_in_pages(ledger: AnyLedger) {
     let mut ids = Vec::new();
     for _ in 0..10 {
-        ids.push(accepted(&ledger).await);
+        ids.push(accept_execution(&ledger).await);
     }
     ids.reverse();
-    assert_eq!(list(&ledger, ExecutionFilter::default()).await, ids);
+    assert_eq!(list_ids(&ledger, ExecutionFilter::default()).await, ids);
     let page = ExecutionFilter { limit: 4, ..ExecutionFilter::default() };
-    assert_eq!(list(&ledger, page.clone()).await, ids[..4]);
-    assert_eq!(list(&ledger, ExecutionFilter { before: Some(ids[3]), ..page }).await, ids[4..8]);
+    assert_eq!(list_ids(&ledger, page.clone()).await, ids[..4]);
+    assert_eq!(
+        list_ids(&ledger, ExecutionFilter { before: Some(ids[3]), ..page }).await,
+        ids[4..8]
+    );
 }
 
 pub(crate) async fn executions_are_filtered_by_state_owner_and_agent(ledger: AnyLedger) {
-    let ended = accepted(&ledger).await;
+    let ended = accept_execution(&ledger).await;
     assert!(ledger.settle(settlement(ended, Fence(0), Outcome::Cancelled)).await.unwrap());
-    let running = claimed(&ledger).await.0;
+    let running = claim_execution(&ledger).await.0;
     let owner = Some(PrincipalId(Uuid::max()));
-    let other_owner = AcceptCommand { owner: PrincipalId(Uuid::max()), ..request("look at this") };
+    let other_owner =
+        AcceptCommand { owner: PrincipalId(Uuid::max()), ..accept_command("look at this") };
     let other_agent =
-        AcceptCommand { agent: AgentId::new("writer").unwrap(), ..request("look at this") };
+        AcceptCommand { agent: AgentId::new("writer").unwrap(), ..accept_command("look at this") };
     let (other_owner_id, other_agent_id) = (other_owner.id, other_agent.id);
     ledger.accept(other_owner).await.unwrap();
     ledger.accept(other_agent).await.unwrap();
 
     let of_agent = ExecutionFilter { agent: Some(agent()), ..ExecutionFilter::default() };
-    assert_eq!(list(&ledger, of_agent.clone()).await, [other_owner_id, running, ended]);
+    assert_eq!(list_ids(&ledger, of_agent.clone()).await, [other_owner_id, running, ended]);
     let unfinished = ExecutionFilter { unfinished: true, ..of_agent };
-    assert_eq!(list(&ledger, unfinished.clone()).await, [other_owner_id, running]);
+    assert_eq!(list_ids(&ledger, unfinished.clone()).await, [other_owner_id, running]);
     let of_owner = ExecutionFilter { owner, before: Some(other_agent_id), limit: 9, ..unfinished };
-    assert_eq!(list(&ledger, of_owner).await, [other_owner_id]);
+    assert_eq!(list_ids(&ledger, of_owner).await, [other_owner_id]);
 }
 
 /// Each filter alone selects its executions, and two filters select their intersection.
@@ -109,13 +116,16 @@ pub(crate) async fn history_is_filtered_by_each_filter(ledger: AnyLedger) {
         scope: Scope { rights: vec![Right::Read], agents: None },
         expires: None,
     };
-    ledger.seed(vec![seed], second(0)).await.unwrap();
+    ledger.replace_seeded_tokens(vec![seed], at_second(0)).await.unwrap();
     let ann = ledger.tokens().await.unwrap()[0].principal;
-    let done = AcceptCommand { owner: ann, at: second(10), ..request("look at this") };
-    let late =
-        AcceptCommand { context: ContextId("other".to_owned()), at: second(20), ..request("x") };
+    let done = AcceptCommand { owner: ann, at: at_second(10), ..accept_command("look at this") };
+    let late = AcceptCommand {
+        context: ContextId("other".to_owned()),
+        at: at_second(20),
+        ..accept_command("x")
+    };
     let writer = AgentId::new("writer").unwrap();
-    let broken = AcceptCommand { agent: writer.clone(), at: second(30), ..request("y") };
+    let broken = AcceptCommand { agent: writer.clone(), at: at_second(30), ..accept_command("y") };
     let ids = [done.id, late.id, broken.id];
     for command in [done, late, broken] {
         ledger.accept(command).await.unwrap();
@@ -128,8 +138,8 @@ pub(crate) async fn history_is_filtered_by_each_filter(ledger: AnyLedger) {
     }
     let any = ExecutionFilter::default;
     for (filter, expected) in [
-        (ExecutionFilter { caller: Some("ann".to_owned()), ..any() }, vec![0]),
-        (ExecutionFilter { caller: Some("bob".to_owned()), ..any() }, vec![]),
+        (ExecutionFilter { owner_name: Some("ann".to_owned()), ..any() }, vec![0]),
+        (ExecutionFilter { owner_name: Some("bob".to_owned()), ..any() }, vec![]),
         (ExecutionFilter { agents: Some(vec![agent(), writer.clone()]), ..any() }, vec![2, 1, 0]),
         (ExecutionFilter { agents: Some(vec![writer]), ..any() }, vec![2]),
         (ExecutionFilter { agents: Some(Vec::new()), ..any() }, vec![]),
@@ -140,17 +150,17 @@ pub(crate) async fn history_is_filtered_by_each_filter(ledger: AnyLedger) {
         (ExecutionFilter { code: Some(Code::Killed), ..any() }, vec![]),
         (ExecutionFilter { category: Some(Category::Agent), ..any() }, vec![2]),
         (ExecutionFilter { category: Some(Category::System), ..any() }, vec![]),
-        (ExecutionFilter { trigger: Some("api".to_owned()), ..any() }, vec![2, 1, 0]),
-        (ExecutionFilter { trigger: Some("schedule".to_owned()), ..any() }, vec![]),
+        (ExecutionFilter { trigger_kind: Some("api".to_owned()), ..any() }, vec![2, 1, 0]),
+        (ExecutionFilter { trigger_kind: Some("schedule".to_owned()), ..any() }, vec![]),
         (ExecutionFilter { schedule: Some("nightly".to_owned()), ..any() }, vec![]),
         (ExecutionFilter { context: Some(ContextId("other".to_owned())), ..any() }, vec![1]),
-        (ExecutionFilter { since: Some(second(20)), ..any() }, vec![2, 1]),
-        (ExecutionFilter { until: Some(second(20)), ..any() }, vec![0]),
-        (ExecutionFilter { since: Some(second(20)), unfinished: true, ..any() }, vec![1]),
+        (ExecutionFilter { since: Some(at_second(20)), ..any() }, vec![2, 1]),
+        (ExecutionFilter { until: Some(at_second(20)), ..any() }, vec![0]),
+        (ExecutionFilter { since: Some(at_second(20)), unfinished: true, ..any() }, vec![1]),
         (ExecutionFilter { state: Some(State::Failed), agent: Some(agent()), ..any() }, vec![]),
     ] {
         let expected: Vec<_> = expected.into_iter().map(|index: usize| ids[index]).collect();
-        assert_eq!(list(&ledger, filter.clone()).await, expected, "{filter:?}");
+        assert_eq!(list_ids(&ledger, filter.clone()).await, expected, "{filter:?}");
     }
 }
 
@@ -159,15 +169,15 @@ pub(crate) async fn history_is_filtered_by_each_filter(ledger: AnyLedger) {
 pub(crate) async fn pages_of_history_lose_and_repeat_no_execution(ledger: AnyLedger) {
     let mut ids = Vec::new();
     for _ in 0..40 {
-        ids.push(accepted(&ledger).await);
+        ids.push(accept_execution(&ledger).await);
     }
     ids.reverse();
     let (mut seen, mut before) = (Vec::<ExecutionId>::new(), None);
     loop {
-        let fresh: Vec<_> = (0..7).map(|_| request("look at this")).collect();
+        let fresh: Vec<_> = (0..7).map(|_| accept_command("look at this")).collect();
         let end = settlement(ids[seen.len().min(39)], Fence(0), Outcome::Completed);
         let (page, _) = tokio::join!(
-            list(&ledger, ExecutionFilter { before, limit: 6, ..ExecutionFilter::default() }),
+            list_ids(&ledger, ExecutionFilter { before, limit: 6, ..ExecutionFilter::default() }),
             async {
                 for command in fresh {
                     ledger.accept(command).await.unwrap();
@@ -184,7 +194,7 @@ pub(crate) async fn pages_of_history_lose_and_repeat_no_execution(ledger: AnyLed
     assert_eq!(seen, ids);
 }
 
-async fn list(ledger: &AnyLedger, filter: ExecutionFilter) -> Vec<ExecutionId> {
+async fn list_ids(ledger: &AnyLedger, filter: ExecutionFilter) -> Vec<ExecutionId> {
     ledger.executions(filter).await.unwrap().iter().map(|row| row.id).collect()
 }
 
@@ -194,19 +204,19 @@ pub(crate) async fn seeded_tokens_are_replaced_and_their_principals_kept(ledger:
         name: name.to_owned(),
         hash: [hash; 32],
         scope: scope.clone(),
-        expires: (hash == 1).then(|| second(0)),
+        expires: (hash == 1).then(|| at_second(0)),
     };
-    ledger.seed(vec![seed("ann", 1), seed("bob", 2)], second(0)).await.unwrap();
+    ledger.replace_seeded_tokens(vec![seed("ann", 1), seed("bob", 2)], at_second(0)).await.unwrap();
     let before = ledger.tokens().await.unwrap();
     let seen: Vec<_> =
         before.iter().map(|token| (token.name.as_str(), token.hash[0], token.expires)).collect();
-    assert_eq!(seen, [("ann", 1, Some(second(0))), ("bob", 2, None)]);
+    assert_eq!(seen, [("ann", 1, Some(at_second(0))), ("bob", 2, None)]);
     assert_eq!(before[0].scope, scope);
 
-    ledger.seed(vec![seed("ann", 3), seed("ann", 4)], second(5)).await.unwrap();
+    ledger.replace_seeded_tokens(vec![seed("ann", 3), seed("ann", 4)], at_second(5)).await.unwrap();
     let after = ledger.tokens().await.unwrap();
     let hashes: Vec<_> = after.iter().map(|token| (token.principal, token.hash[0])).collect();
     assert_eq!(hashes, [(before[0].principal, 3), (before[0].principal, 4)]);
-    ledger.seed(vec![seed("bob", 2)], second(6)).await.unwrap();
+    ledger.replace_seeded_tokens(vec![seed("bob", 2)], at_second(6)).await.unwrap();
     assert_eq!(ledger.tokens().await.unwrap(), before[1..]);
 }

@@ -13,24 +13,24 @@ use tokio::task::JoinSet;
 use State::{Cleanup, Completed, Failed, Idle, Running, Starting};
 
 use super::{
-    AnyLedger, accepted, claim_command, claimed, moved, numbers, record, second, settlement,
-    warning,
+    AnyLedger, accept_execution, at_second, claim_command, claim_execution, event_numbers,
+    load_record, settlement, state_change, warning,
 };
 
 pub(crate) async fn the_row_follows_its_events(ledger: AnyLedger) {
-    let (id, fence) = claimed(&ledger).await;
+    let (id, fence) = claim_execution(&ledger).await;
     let next = AttemptId::FIRST.next_turn();
-    let late = StateChange { attempt_id: next, ..moved(Starting, Running, 4) };
+    let late = StateChange { attempt_id: next, ..state_change(Starting, Running, 4) };
     let failure = Failure::new(Code::Exit, "it went wrong");
     let recorded_events = vec![
-        (second(4), EventKind::ProcessStarted { pid: 4711 }),
-        (second(4), EventKind::StateChanged(late)),
-        (second(5), EventKind::AttemptFailed(failure.clone())),
+        (at_second(4), EventKind::ProcessStarted { pid: 4711 }),
+        (at_second(4), EventKind::StateChanged(late)),
+        (at_second(5), EventKind::AttemptFailed(failure.clone())),
         warning("disk is slow"),
     ];
     assert!(ledger.record(id, fence, recorded_events.clone()).await.unwrap());
-    let row = record(&ledger, id).await;
-    assert_eq!((row.state, row.attempt_id, row.changed_at), (Running, next, second(4)));
+    let row = load_record(&ledger, id).await;
+    assert_eq!((row.state, row.attempt_id, row.changed_at), (Running, next, at_second(4)));
     assert_eq!((row.pid, row.failure, row.last_event), (Some(4711), Some(failure), 6));
     let events = ledger.events(id, 2).await.unwrap();
     assert_eq!(events.iter().map(|event| event.number).collect::<Vec<_>>(), [3, 4, 5, 6]);
@@ -41,25 +41,26 @@ pub(crate) async fn the_row_follows_its_events(ledger: AnyLedger) {
 }
 
 pub(crate) async fn only_the_first_of_two_settlements_counts(ledger: AnyLedger) {
-    let (id, fence) = claimed(&ledger).await;
-    let mut all = JoinSet::new();
+    let (id, fence) = claim_execution(&ledger).await;
+    let mut tasks = JoinSet::new();
     for outcome in [Outcome::Completed, Outcome::Cancelled] {
         let ledger = ledger.clone();
         let end = settlement(id, fence, outcome);
-        all.spawn(async move { ledger.settle(end).await.unwrap().then_some(outcome) });
+        tasks.spawn(async move { ledger.settle(end).await.unwrap().then_some(outcome) });
     }
-    let ended: Vec<_> = all.join_all().await.into_iter().flatten().collect();
+    let ended: Vec<_> = tasks.join_all().await.into_iter().flatten().collect();
     assert_eq!(ended.len(), 1);
-    let row = record(&ledger, id).await;
+    let row = load_record(&ledger, id).await;
     assert_eq!((row.outcome, row.state), (Some(ended[0]), ended[0].state()));
-    assert_eq!((row.ended_at, row.exit_code, row.pid), (Some(second(9)), Some(0), None));
-    assert_eq!(numbers(&ledger, id).await, [1, 2, 3]);
+    assert_eq!((row.ended_at, row.exit_code, row.pid), (Some(at_second(9)), Some(0), None));
+    assert_eq!(event_numbers(&ledger, id).await, [1, 2, 3]);
 }
 
 pub(crate) async fn only_the_cleanup_is_recorded_after_the_end(ledger: AnyLedger) {
-    let (id, fence) = claimed(&ledger).await;
+    let (id, fence) = claim_execution(&ledger).await;
     assert!(ledger.settle(settlement(id, fence, Outcome::Completed)).await.unwrap());
-    let cleanup = |from, to| vec![(second(10), EventKind::StateChanged(moved(from, to, 10)))];
+    let cleanup =
+        |from, to| vec![(at_second(10), EventKind::StateChanged(state_change(from, to, 10)))];
     let mut answers = Vec::new();
     for (fence, events) in [
         (fence, vec![warning("late")]),
@@ -71,13 +72,13 @@ pub(crate) async fn only_the_cleanup_is_recorded_after_the_end(ledger: AnyLedger
         answers.push(ledger.record(id, fence, events).await.unwrap());
     }
     assert_eq!(answers, [false, false, true, false, true]);
-    let row = record(&ledger, id).await;
+    let row = load_record(&ledger, id).await;
     assert_eq!((row.state, row.outcome), (Idle, Some(Outcome::Completed)));
-    assert_eq!(numbers(&ledger, id).await, [1, 2, 3, 4, 5]);
+    assert_eq!(event_numbers(&ledger, id).await, [1, 2, 3, 4, 5]);
 }
 
 pub(crate) async fn text_is_stored_with_any_events_of_its_batch(ledger: AnyLedger) {
-    let (id, fence) = claimed(&ledger).await;
+    let (id, fence) = claim_execution(&ledger).await;
     let (mut offset, mut numbers) = (0, 0..);
     let mut batch = |text: &str, events| {
         let number = numbers.next().unwrap();
@@ -91,63 +92,63 @@ pub(crate) async fn text_is_stored_with_any_events_of_its_batch(ledger: AnyLedge
     // Events under a lost claim are dropped; the output of its program is stored.
     assert!(!ledger.write(id, Fence(7), batch("late, ", vec![warning("no")])).await.unwrap());
     let end = settlement(id, fence, Outcome::Completed);
-    let lines = batch("at the end", vec![warning("two"), end.lines.events[0].clone()]);
-    assert!(ledger.settle(Settlement { lines, ..end }).await.unwrap());
-    let span = TextRange {
+    let lines = batch("at the end", vec![warning("two"), end.batch.events[0].clone()]);
+    assert!(ledger.settle(Settlement { batch: lines, ..end }).await.unwrap());
+    let range = TextRange {
         attempt_id: AttemptId::FIRST,
         channel: TextChannel::Stdout,
         from: 0,
         to: offset,
     };
-    let text = ledger.text(id, span).await.unwrap();
+    let text = ledger.text(id, range).await.unwrap();
     assert_eq!(text, "alone, with a fact, late, at the end");
     let event_data = ledger.events(id, 2).await.unwrap().into_iter().map(|event| event.data);
     let event_data: Vec<_> = event_data.take(2).collect();
     assert_eq!(event_data, [warning("one").1, warning("two").1]);
-    assert_eq!(record(&ledger, id).await.state, Completed);
+    assert_eq!(load_record(&ledger, id).await.state, Completed);
 }
 
 pub(crate) async fn an_ended_execution_is_not_claimed_again(ledger: AnyLedger) {
-    let (id, fence) = claimed(&ledger).await;
-    let spawned = vec![(second(2), EventKind::ProcessStarted { pid: 4711 })];
+    let (id, fence) = claim_execution(&ledger).await;
+    let spawned = vec![(at_second(2), EventKind::ProcessStarted { pid: 4711 })];
     assert!(ledger.record(id, fence, spawned).await.unwrap());
     assert!(ledger.settle(settlement(id, fence, Outcome::Failed)).await.unwrap());
-    let row = record(&ledger, id).await;
+    let row = load_record(&ledger, id).await;
     assert_eq!((row.state, row.pid), (Failed, None));
     let second_claim = ClaimCommand { fence, ..claim_command(id, None) };
     assert_eq!(ledger.claim(second_claim).await.unwrap(), ClaimResult::Superseded);
 }
 
 pub(crate) async fn an_execution_that_never_ran_is_settled_with_its_reason(ledger: AnyLedger) {
-    let id = accepted(&ledger).await;
+    let id = accept_execution(&ledger).await;
     let failure = Some(Failure::new(Code::QueueTimeout, "it waited too long"));
-    let moves = vec![moved(Idle, Failed, 9)];
+    let moves = vec![state_change(Idle, Failed, 9)];
     let end = Settlement {
         failure: failure.clone(),
         exit_code: None,
-        lines: WriteBatch::from_transitions(moves),
+        batch: WriteBatch::from_transitions(moves),
         ..settlement(id, Fence(0), Outcome::Failed)
     };
     assert!(ledger.settle(end).await.unwrap());
-    let row = record(&ledger, id).await;
+    let row = load_record(&ledger, id).await;
     assert_eq!((row.failure, row.exit_code, row.started_at), (failure, None, None));
 }
 
 pub(crate) async fn two_writers_leave_no_gap_in_the_event_numbers(ledger: AnyLedger) {
-    let (id, fence) = claimed(&ledger).await;
-    let mut all = JoinSet::new();
+    let (id, fence) = claim_execution(&ledger).await;
+    let mut tasks = JoinSet::new();
     for recorder in 0..2 {
         let ledger = ledger.clone();
-        all.spawn(async move {
+        tasks.spawn(async move {
             for number in 0..40 {
                 let events = vec![warning(&format!("{recorder} {number}")), warning("and more")];
                 assert!(ledger.record(id, fence, events).await.unwrap());
             }
         });
     }
-    all.join_all().await;
-    assert_eq!(numbers(&ledger, id).await, (1..=162).collect::<Vec<_>>());
-    assert_eq!(record(&ledger, id).await.last_event, 162);
+    tasks.join_all().await;
+    assert_eq!(event_numbers(&ledger, id).await, (1..=162).collect::<Vec<_>>());
+    assert_eq!(load_record(&ledger, id).await.last_event, 162);
     let distinct: BTreeSet<String> = ledger
         .events(id, 2)
         .await
@@ -169,9 +170,9 @@ impl Poller<'_> {
         let all = TextRange { attempt_id, channel, from: 0, to: 1 << 20 };
         let mut seen = BTreeSet::new();
         for _ in 0..4 {
-            let state = record(ledger, *id).await.visible_state();
+            let state = load_record(ledger, *id).await.effective_state();
             let text = ledger.text(*id, all).await.unwrap();
-            seen.insert((state.as_str(), numbers(ledger, *id).await, text));
+            seen.insert((state.as_str(), event_numbers(ledger, *id).await, text));
         }
         let [(state, numbers, text)] = seen.into_iter().collect::<Vec<_>>().try_into().unwrap();
         (State::parse(state).unwrap(), numbers, text)
@@ -184,7 +185,7 @@ impl Poller<'_> {
 }
 
 pub(crate) async fn repeated_polls_see_every_change(ledger: AnyLedger) {
-    let (id, other) = (accepted(&ledger).await, accepted(&ledger).await);
+    let (id, other) = (accept_execution(&ledger).await, accept_execution(&ledger).await);
     let (poller, bystander) = (Poller(&ledger, id), Poller(&ledger, other));
     let seen = |state, last, text: &str| (state, (1..=last).collect::<Vec<u64>>(), text.to_owned());
     assert_eq!(poller.poll().await, seen(Idle, 1, ""));
@@ -195,7 +196,7 @@ pub(crate) async fn repeated_polls_see_every_change(ledger: AnyLedger) {
     assert_eq!(poller.poll().await, seen(Starting, 2, ""));
     poller.append(0, 0, "one").await;
     assert_eq!(poller.poll().await, seen(Starting, 2, "one"));
-    let started = vec![(second(4), EventKind::StateChanged(moved(Starting, Running, 4)))];
+    let started = vec![(at_second(4), EventKind::StateChanged(state_change(Starting, Running, 4)))];
     assert!(ledger.record(id, Fence(1), started).await.unwrap());
     assert_eq!(poller.poll().await, seen(Running, 3, "one"));
     ledger.delete_output(id, AttemptId::FIRST).await.unwrap();

@@ -8,7 +8,9 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::history::TextSlice;
 use algonius_actors::ports::ledger::{AcceptCommand, Settlement};
 
-use super::{AnyHistory, AnyLedger, accepted, request, second, settlement, warning};
+use super::{
+    AnyHistory, AnyLedger, accept_command, accept_execution, at_second, settlement, warning,
+};
 
 /// Instantiates all tests for a history that `$open` returns with its ledger.
 macro_rules! history_conformance {
@@ -33,7 +35,7 @@ macro_rules! history_conformance {
 pub(crate) use history_conformance;
 
 pub(crate) async fn events_are_read_in_parts_without_a_gap(ledger: AnyLedger, history: AnyHistory) {
-    let id = accepted(&ledger).await;
+    let id = accept_execution(&ledger).await;
     let warnings = (0..20).map(|_| warning("mind the gap")).collect();
     assert!(ledger.record(id, Fence(0), warnings).await.unwrap());
     let (mut numbers, mut after) = (Vec::new(), 0);
@@ -47,7 +49,7 @@ pub(crate) async fn events_are_read_in_parts_without_a_gap(ledger: AnyLedger, hi
     assert_eq!(numbers, (1..=21).collect::<Vec<_>>());
 }
 
-async fn write(ledger: &AnyLedger, id: ExecutionId, pieces: &[&str]) {
+async fn append_output(ledger: &AnyLedger, id: ExecutionId, pieces: &[&str]) {
     let mut offset = 0;
     for (number, text) in (0..).zip(pieces) {
         let (channel, attempt_id) = (TextChannel::Stdout, AttemptId::FIRST);
@@ -62,20 +64,20 @@ pub(crate) async fn text_ranges_have_whole_characters_without_a_gap(
     ledger: AnyLedger,
     history: AnyHistory,
 ) {
-    let id = accepted(&ledger).await;
+    let id = accept_execution(&ledger).await;
     let pieces = ["aé€", "x𝄞", "zß\u{fffd}"];
-    write(&ledger, id, &pieces).await;
+    append_output(&ledger, id, &pieces).await;
     let full_text = pieces.concat();
     for step in 4..9 {
         let (mut read, mut from) = (String::new(), 0);
         loop {
-            let span = TextRange {
+            let range = TextRange {
                 attempt_id: AttemptId::FIRST,
                 channel: TextChannel::Stdout,
                 from,
                 to: from + step,
             };
-            let slice = history.text_range(id, span).await.unwrap();
+            let slice = history.text_slice(id, range).await.unwrap();
             if slice.text.is_empty() {
                 break;
             }
@@ -88,48 +90,48 @@ pub(crate) async fn text_ranges_have_whole_characters_without_a_gap(
     let inside =
         TextRange { attempt_id: AttemptId::FIRST, channel: TextChannel::Stdout, from: 2, to: 6 };
     let slice = TextSlice { from: 3, text: "€".to_owned() };
-    assert_eq!(history.text_range(id, inside).await.unwrap(), slice);
+    assert_eq!(history.text_slice(id, inside).await.unwrap(), slice);
 }
 
 pub(crate) async fn each_text_of_an_execution_is_listed_with_its_length(
     ledger: AnyLedger,
     history: AnyHistory,
 ) {
-    let id = accepted(&ledger).await;
-    write(&ledger, id, &["one é", "two"]).await;
-    let mut texts = history.texts(id).await.unwrap();
+    let id = accept_execution(&ledger).await;
+    append_output(&ledger, id, &["one é", "two"]).await;
+    let mut texts = history.text_ranges(id).await.unwrap();
     texts.sort_by_key(|text| text.channel.as_str());
     let text = |channel, to| TextRange { attempt_id: AttemptId::FIRST, channel, from: 0, to };
     let input = "look at this".len() as u64;
     assert_eq!(texts, [text(TextChannel::Input, input), text(TextChannel::Stdout, 9)]);
-    assert_eq!(history.texts(ExecutionId::fresh()).await.unwrap(), []);
+    assert_eq!(history.text_ranges(ExecutionId::fresh()).await.unwrap(), []);
 }
 
 pub(crate) async fn a_sealed_input_is_erased_after_the_retry_window(
     ledger: AnyLedger,
     history: AnyHistory,
 ) {
-    let erased = super::sealing::failed(&ledger, false).await.id;
-    let retained = super::sealing::failed(&ledger, true).await.id;
-    let unfinished = super::sealing::sealed(&[1]);
+    let erased = super::sealing::failed_execution(&ledger, false).await.id;
+    let retained = super::sealing::failed_execution(&ledger, true).await.id;
+    let unfinished = super::sealing::sealed_request(&[1]);
     ledger.accept(unfinished.clone()).await.unwrap();
     let is_stored = async |id| ledger.sealed_input(id).await.unwrap().is_some();
     assert_eq!((is_stored(erased).await, is_stored(retained).await), (false, true));
-    assert_eq!(history.erase_inputs(second(9)).await.unwrap(), 0);
+    assert_eq!(history.erase_inputs(at_second(9)).await.unwrap(), 0);
     assert!(is_stored(retained).await);
-    assert_eq!(history.erase_inputs(second(10)).await.unwrap(), 1);
+    assert_eq!(history.erase_inputs(at_second(10)).await.unwrap(), 1);
     assert_eq!((is_stored(retained).await, is_stored(unfinished.id).await), (false, true));
-    assert_eq!(history.erase_inputs(second(10)).await.unwrap(), 0);
+    assert_eq!(history.erase_inputs(at_second(10)).await.unwrap(), 0);
 }
 
 pub(crate) async fn removing_an_execution_removes_all_its_data(
     ledger: AnyLedger,
     history: AnyHistory,
 ) {
-    let command = request("look at this");
-    let (id, other) = (command.id, accepted(&ledger).await);
+    let command = accept_command("look at this");
+    let (id, other) = (command.id, accept_execution(&ledger).await);
     ledger.accept(command.clone()).await.unwrap();
-    write(&ledger, id, &["an answer"]).await;
+    append_output(&ledger, id, &["an answer"]).await;
     assert_eq!(history.remove(id).await.unwrap(), Deletion::Unfinished);
     assert!(ledger.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
     let before = history.storage_stats().await.unwrap();
@@ -143,7 +145,7 @@ pub(crate) async fn removing_an_execution_removes_all_its_data(
     assert_eq!(history.remove(id).await.unwrap(), Deletion::Unknown);
     assert_eq!(ledger.execution(id).await.unwrap(), None);
     assert_eq!(ledger.events(id, 0).await.unwrap(), []);
-    assert_eq!(history.texts(id).await.unwrap(), []);
+    assert_eq!(history.text_ranges(id).await.unwrap(), []);
     let key = command.keys.message;
     assert_eq!(ledger.find_by_key(command.owner, &command.agent, key).await.unwrap(), None);
     assert_eq!(ledger.find_repeated(command.owner, &command.agent, key).await, None);
@@ -155,29 +157,29 @@ pub(crate) async fn a_sweep_removes_the_oldest_ended_executions(
     ledger: AnyLedger,
     history: AnyHistory,
 ) {
-    let running = accepted(&ledger).await;
+    let running = accept_execution(&ledger).await;
     let mut ids = Vec::new();
     for at in [40, 20, 30] {
-        let command = AcceptCommand { at: second(0), ..request("look at this") };
+        let command = AcceptCommand { at: at_second(0), ..accept_command("look at this") };
         let end = settlement(command.id, Fence(0), Outcome::Completed);
         ids.push(command.id);
         ledger.accept(command).await.unwrap();
-        assert!(ledger.settle(Settlement { at: second(at), ..end }).await.unwrap());
+        assert!(ledger.settle(Settlement { at: at_second(at), ..end }).await.unwrap());
     }
     let left = async || {
         let left = ledger.executions(ExecutionFilter::default()).await.unwrap();
         left.iter().map(|record| record.id).collect::<Vec<_>>()
     };
-    let batch = RetentionBatch { from: None, before: Some(second(40)), limit: 1 };
+    let batch = RetentionBatch { from: None, before: Some(at_second(40)), limit: 1 };
     assert_eq!(history.remove_batch(batch).await.unwrap(), 1);
     assert_eq!(left().await, [ids[2], ids[0], running]);
     assert_eq!(history.remove_batch(RetentionBatch { limit: 9, ..batch }).await.unwrap(), 1);
     assert_eq!(history.remove_batch(batch).await.unwrap(), 0);
     assert_eq!(left().await, [ids[0], running]);
-    let later = RetentionBatch { from: Some(second(41)), before: None, limit: 9 };
+    let later = RetentionBatch { from: Some(at_second(41)), before: None, limit: 9 };
     assert_eq!(history.remove_batch(later).await.unwrap(), 0);
     assert_eq!(
-        history.remove_batch(RetentionBatch { from: Some(second(40)), ..later }).await.unwrap(),
+        history.remove_batch(RetentionBatch { from: Some(at_second(40)), ..later }).await.unwrap(),
         1
     );
     assert_eq!(left().await, [running]);

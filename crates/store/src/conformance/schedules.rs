@@ -17,7 +17,7 @@ use algonius_actors::ports::schedule_store::{ScheduleAdvance, ScheduleStore, Set
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::second;
+use super::at_second;
 
 pub(crate) type AnyScheduleStore = Arc<dyn ScheduleStore>;
 
@@ -44,17 +44,17 @@ macro_rules! schedule_store_conformance {
 }
 pub(crate) use schedule_store_conformance;
 
-fn id() -> ScheduleId {
+fn schedule_id() -> ScheduleId {
     ScheduleId::new("nightly").unwrap()
 }
 
 pub(crate) fn schedule() -> Schedule {
     Schedule {
         spec: ScheduleSpec {
-            id: id(),
+            id: schedule_id(),
             name: "nightly".to_owned(),
             agent: AgentId::new("worker").unwrap(),
-            timetable: RecurrenceRule::new("@every 15m", "Europe/Zurich", false).unwrap(),
+            recurrence: RecurrenceRule::new("@every 15m", "Europe/Zurich", false).unwrap(),
             input: "work".to_owned(),
             params: [("branch".to_owned(), "main".to_owned())].into(),
             missed: MissedPolicy::All { max: 3, window: Duration::from_secs(60) },
@@ -68,34 +68,37 @@ pub(crate) fn schedule() -> Schedule {
         owner: PrincipalId(Uuid::from_u128(7)),
         origin: ScheduleOrigin::Api,
         paused: true,
-        cursor: second(5),
-        created_at: second(1),
-        changed_at: second(2),
+        cursor: at_second(5),
+        created_at: at_second(1),
+        changed_at: at_second(2),
     }
 }
 
 fn occurrence(at: i64, status: OccurrenceStatus) -> Occurrence {
     Occurrence {
-        schedule: id(),
-        planned: second(at),
-        due: second(at + 1),
+        schedule: schedule_id(),
+        planned: at_second(at),
+        due: at_second(at + 1),
         cause: OccurrenceCause::CatchUp,
         status,
         reason: Some("because".to_owned()),
-        times: 3,
-        decided_at: second(at + 2),
+        time_count: 3,
+        decided_at: at_second(at + 2),
         agent: AgentId::new("worker").unwrap(),
         owner: PrincipalId(Uuid::from_u128(7)),
         fired_at: None,
         execution: None,
-        deadline: Some(second(at + 9)),
+        deadline: Some(at_second(at + 9)),
         ending: None,
     }
 }
 
-async fn put(schedule_store: &AnyScheduleStore, occurrences: Vec<Occurrence>) -> Vec<Occurrence> {
+async fn put_occurrences(
+    schedule_store: &AnyScheduleStore,
+    occurrences: Vec<Occurrence>,
+) -> Vec<Occurrence> {
     schedule_store.put(vec![schedule()]).await.unwrap();
-    let advance = ScheduleAdvance { schedule: id(), cursor: second(9), occurrences };
+    let advance = ScheduleAdvance { schedule: schedule_id(), cursor: at_second(9), occurrences };
     schedule_store.advance(vec![advance]).await.unwrap().remove(0)
 }
 
@@ -107,7 +110,7 @@ pub(crate) async fn a_schedule_is_read_back_unchanged(schedule_store: AnySchedul
     changed.paused = false;
     schedule_store.put(vec![changed.clone()]).await.unwrap();
     assert_eq!(schedule_store.schedules().await.unwrap(), [changed]);
-    schedule_store.remove(vec![id()]).await.unwrap();
+    schedule_store.remove(vec![schedule_id()]).await.unwrap();
     assert_eq!(schedule_store.schedules().await.unwrap(), []);
 }
 
@@ -115,49 +118,49 @@ pub(crate) async fn one_of_100_decisions_about_an_occurrence_counts(
     schedule_store: AnyScheduleStore,
 ) {
     schedule_store.put(vec![schedule()]).await.unwrap();
-    let mut deciding = JoinSet::new();
+    let mut tasks = JoinSet::new();
     for _ in 0..100 {
         let schedule_store = Arc::clone(&schedule_store);
         let occurrences = vec![occurrence(60, OccurrenceStatus::Pending)];
-        let advance = ScheduleAdvance { schedule: id(), cursor: second(60), occurrences };
-        deciding
-            .spawn(async move { schedule_store.advance(vec![advance]).await.unwrap().remove(0) });
+        let advance =
+            ScheduleAdvance { schedule: schedule_id(), cursor: at_second(60), occurrences };
+        tasks.spawn(async move { schedule_store.advance(vec![advance]).await.unwrap().remove(0) });
     }
-    let fresh: usize = deciding.join_all().await.iter().map(Vec::len).sum();
-    assert_eq!((fresh, schedule_store.open().await.unwrap().len()), (1, 1));
+    let inserted_count: usize = tasks.join_all().await.iter().map(Vec::len).sum();
+    assert_eq!((inserted_count, schedule_store.open_occurrences().await.unwrap().len()), (1, 1));
 }
 
 pub(crate) async fn an_advance_moves_the_cursor_of_existing_schedules_only(
     schedule_store: AnyScheduleStore,
 ) {
     let skipped = occurrence(60, OccurrenceStatus::Skipped);
-    assert_eq!(put(&schedule_store, vec![skipped.clone()]).await, [skipped]);
-    assert_eq!(schedule_store.schedules().await.unwrap()[0].cursor, second(9));
+    assert_eq!(put_occurrences(&schedule_store, vec![skipped.clone()]).await, [skipped]);
+    assert_eq!(schedule_store.schedules().await.unwrap()[0].cursor, at_second(9));
     let unknown_schedule = ScheduleAdvance {
         schedule: ScheduleId::new("gone").unwrap(),
-        cursor: second(9),
+        cursor: at_second(9),
         occurrences: vec![occurrence(70, OccurrenceStatus::Pending)],
     };
     assert_eq!(schedule_store.advance(vec![unknown_schedule]).await.unwrap(), [[]; 1]);
-    schedule_store.remove(vec![id()]).await.unwrap();
+    schedule_store.remove(vec![schedule_id()]).await.unwrap();
     let removed = ScheduleAdvance {
-        schedule: id(),
-        cursor: second(80),
+        schedule: schedule_id(),
+        cursor: at_second(80),
         occurrences: vec![occurrence(80, OccurrenceStatus::Pending)],
     };
     assert_eq!(schedule_store.advance(vec![removed]).await.unwrap(), [[]; 1]);
 }
 
 pub(crate) async fn an_occurrence_is_settled_once_and_read_back(schedule_store: AnyScheduleStore) {
-    put(&schedule_store, vec![occurrence(60, OccurrenceStatus::Pending)]).await;
+    put_occurrences(&schedule_store, vec![occurrence(60, OccurrenceStatus::Pending)]).await;
     let execution = Some(ExecutionId::fresh());
     let fired = SettledOccurrence {
-        schedule: id(),
-        planned: second(60),
+        schedule: schedule_id(),
+        planned: at_second(60),
         status: OccurrenceStatus::Fired,
         reason: None,
         execution,
-        at: second(63),
+        at: at_second(63),
     };
     let refused =
         SettledOccurrence { status: OccurrenceStatus::Refused, execution: None, ..fired.clone() };
@@ -166,35 +169,38 @@ pub(crate) async fn an_occurrence_is_settled_once_and_read_back(schedule_store: 
         outcome: Outcome::Failed,
         code: Some(Code::Exit),
         recovered: true,
-        at: second(70),
+        at: at_second(70),
     };
-    schedule_store.end(&id(), second(60), ending).await.unwrap();
+    schedule_store.record_end(&schedule_id(), at_second(60), ending).await.unwrap();
     let expected = Occurrence {
         status: OccurrenceStatus::Fired,
         reason: None,
         execution,
-        fired_at: Some(second(63)),
+        fired_at: Some(at_second(63)),
         ending: Some(ending),
         ..occurrence(60, OccurrenceStatus::Pending)
     };
-    assert_eq!(schedule_store.tally(&id(), second(60)).await.unwrap(), [expected]);
-    assert_eq!(schedule_store.tally(&id(), second(61)).await.unwrap(), []);
+    assert_eq!(
+        schedule_store.occurrences_since(&schedule_id(), at_second(60)).await.unwrap(),
+        [expected]
+    );
+    assert_eq!(schedule_store.occurrences_since(&schedule_id(), at_second(61)).await.unwrap(), []);
 }
 
 pub(crate) async fn only_unfinished_occurrences_are_open(schedule_store: AnyScheduleStore) {
     let all = OccurrenceStatus::ALL.iter().zip(1..).map(|(status, at)| occurrence(at, *status));
-    put(&schedule_store, all.collect()).await;
-    let open = schedule_store.open().await.unwrap();
+    put_occurrences(&schedule_store, all.collect()).await;
+    let open = schedule_store.open_occurrences().await.unwrap();
     let open: Vec<_> = open.iter().map(|it| it.status).collect();
     assert_eq!(open, [OccurrenceStatus::Pending, OccurrenceStatus::Fired]);
     let ending = OccurrenceEnding {
         outcome: Outcome::Completed,
         code: None,
         recovered: false,
-        at: second(9),
+        at: at_second(9),
     };
-    schedule_store.end(&id(), second(2), ending).await.unwrap();
-    assert_eq!(schedule_store.open().await.unwrap().len(), 1);
+    schedule_store.record_end(&schedule_id(), at_second(2), ending).await.unwrap();
+    assert_eq!(schedule_store.open_occurrences().await.unwrap().len(), 1);
 }
 
 pub(crate) async fn occurrences_are_paged_by_time(schedule_store: AnyScheduleStore) {
@@ -204,32 +210,33 @@ pub(crate) async fn occurrences_are_paged_by_time(schedule_store: AnyScheduleSto
             if at % 2 == 0 { OccurrenceStatus::Skipped } else { OccurrenceStatus::Missed },
         )
     });
-    put(&schedule_store, all.collect()).await;
-    let mut query = OccurrenceQuery { schedule: Some(id()), limit: 10, ..Default::default() };
+    put_occurrences(&schedule_store, all.collect()).await;
+    let mut query =
+        OccurrenceQuery { schedule: Some(schedule_id()), limit: 10, ..Default::default() };
     let mut seen = Vec::new();
     loop {
         let page = schedule_store.occurrences(query.clone()).await.unwrap();
         let Some(last) = page.last() else { break };
-        query.before = Some((last.planned, id()));
+        query.before = Some((last.planned, schedule_id()));
         seen.extend(page.iter().map(|it| it.planned));
     }
-    let expected: Vec<_> = (1..=25).rev().map(second).collect();
+    let expected: Vec<_> = (1..=25).rev().map(at_second).collect();
     assert_eq!(seen, expected);
     let narrow = OccurrenceQuery {
         status: Some(OccurrenceStatus::Skipped),
-        since: Some(second(20)),
+        since: Some(at_second(20)),
         owner: Some(PrincipalId(Uuid::from_u128(7))),
         limit: 100,
         ..Default::default()
     };
     assert_eq!(schedule_store.occurrences(narrow.clone()).await.unwrap().len(), 3);
-    let of = |agents: &[&str]| {
+    let for_agents = |agents: &[&str]| {
         let agents = agents.iter().map(|id| AgentId::new(*id).unwrap()).collect();
         OccurrenceQuery { agents: Some(agents), ..narrow.clone() }
     };
     for (agents, count) in [(&["worker", "other"][..], 3), (&["other"], 0), (&[], 0)] {
         assert_eq!(
-            schedule_store.occurrences(of(agents)).await.unwrap().len(),
+            schedule_store.occurrences(for_agents(agents)).await.unwrap().len(),
             count,
             "{agents:?}"
         );
@@ -245,10 +252,10 @@ pub(crate) async fn old_settled_occurrences_are_forgotten_but_not_open_ones(
     all.push(occurrence(6, OccurrenceStatus::Pending));
     all.push(occurrence(7, OccurrenceStatus::Fired));
     all.push(occurrence(100, OccurrenceStatus::Missed));
-    put(&schedule_store, all).await;
-    assert_eq!(schedule_store.forget(second(50), 3).await.unwrap(), 3);
-    assert_eq!(schedule_store.forget(second(50), 100).await.unwrap(), 2);
-    let left = schedule_store.tally(&id(), second(0)).await.unwrap();
+    put_occurrences(&schedule_store, all).await;
+    assert_eq!(schedule_store.remove_occurrences(at_second(50), 3).await.unwrap(), 3);
+    assert_eq!(schedule_store.remove_occurrences(at_second(50), 100).await.unwrap(), 2);
+    let left = schedule_store.occurrences_since(&schedule_id(), at_second(0)).await.unwrap();
     let left: Vec<_> = left.iter().map(|it| it.planned).collect();
-    assert_eq!(left, [second(6), second(7), second(100)]);
+    assert_eq!(left, [at_second(6), at_second(7), at_second(100)]);
 }

@@ -3,18 +3,22 @@
 use algonius_actors::model::execution::{Fence, Outcome};
 use algonius_actors::ports::ledger::{AcceptCommand, ResumeCommand, Settlement};
 
-use super::answering::{answer, waiting_execution};
-use super::{AnyLedger, request, settlement};
+use super::answering::{resume_command, waiting_execution};
+use super::{AnyLedger, accept_command, settlement};
 
 /// Returns a request whose input was changed by redaction.
-pub(super) fn sealed(bytes: &[u8]) -> AcceptCommand {
-    AcceptCommand { replayable: false, sealed: Some(bytes.to_vec()), ..request("look at ***") }
+pub(super) fn sealed_request(bytes: &[u8]) -> AcceptCommand {
+    AcceptCommand {
+        replayable: false,
+        sealed: Some(bytes.to_vec()),
+        ..accept_command("look at ***")
+    }
 }
 
 pub(crate) async fn a_sealed_input_is_read_back_and_erased_with_the_end(ledger: AnyLedger) {
     let long: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
     for bytes in [&[0_u8][..], &[7; 64 << 10], &[8; (64 << 10) + 1], &long] {
-        let command = sealed(bytes);
+        let command = sealed_request(bytes);
         let id = command.id;
         ledger.accept(command).await.unwrap();
         assert_eq!(ledger.sealed_input(id).await.unwrap().as_deref(), Some(bytes));
@@ -24,7 +28,7 @@ pub(crate) async fn a_sealed_input_is_read_back_and_erased_with_the_end(ledger: 
         assert!(ledger.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap(), None);
     }
-    let unsealed = request("look at this");
+    let unsealed = accept_command("look at this");
     let id = unsealed.id;
     ledger.accept(unsealed).await.unwrap();
     assert_eq!(ledger.sealed_input(id).await.unwrap(), None);
@@ -33,24 +37,31 @@ pub(crate) async fn a_sealed_input_is_read_back_and_erased_with_the_end(ledger: 
 pub(crate) async fn the_sealed_input_of_a_turn_replaces_the_previous_one(ledger: AnyLedger) {
     for (sealed, replayable) in [(Some(vec![3; 9]), false), (None, true)] {
         let (id, fence) = waiting_execution(&ledger).await;
-        let first = ResumeCommand { sealed: Some(vec![1; 100_000]), ..answer(id, fence, "***") };
+        let first =
+            ResumeCommand { sealed: Some(vec![1; 100_000]), ..resume_command(id, fence, "***") };
         assert!(ledger.resume(first).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap().unwrap().len(), 100_000);
         // An answer that comes too late changes nothing.
-        let late =
-            ResumeCommand { sealed: sealed.clone(), replayable, ..answer(id, fence, "late") };
+        let late = ResumeCommand {
+            sealed: sealed.clone(),
+            replayable,
+            ..resume_command(id, fence, "late")
+        };
         assert!(!ledger.resume(late).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap().unwrap().len(), 100_000);
         let (id, fence) = waiting_execution(&ledger).await;
-        let next =
-            ResumeCommand { sealed: sealed.clone(), replayable, ..answer(id, fence, "next") };
+        let next = ResumeCommand {
+            sealed: sealed.clone(),
+            replayable,
+            ..resume_command(id, fence, "next")
+        };
         assert!(ledger.resume(next).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap(), sealed);
     }
 }
 
-pub(super) async fn failed(ledger: &AnyLedger, keeps_input: bool) -> AcceptCommand {
-    let command = sealed(&[9; 100]);
+pub(super) async fn failed_execution(ledger: &AnyLedger, keeps_input: bool) -> AcceptCommand {
+    let command = sealed_request(&[9; 100]);
     ledger.accept(command.clone()).await.unwrap();
     let end = settlement(command.id, Fence(0), Outcome::Failed);
     assert!(ledger.settle(Settlement { keeps_input, ..end }).await.unwrap());

@@ -19,30 +19,30 @@ const BLOCKING_CHECKPOINT_PAGES: u32 = 4 * CHECKPOINT_PAGES;
 #[derive(Debug)]
 pub(crate) struct Checkpointer {
     task: JoinHandle<()>,
-    stop: oneshot::Sender<()>,
+    stop_sender: oneshot::Sender<()>,
 }
 
 impl Checkpointer {
     /// Starts the checkpoints of the log that this connection writes. Requires a Tokio runtime.
-    pub(crate) fn open(writer: &mut DatabaseConnection, database: &Path) -> sql::Result<Self> {
+    pub(crate) fn start(connection: &mut DatabaseConnection, database: &Path) -> sql::Result<Self> {
         // One place is enough: a checkpoint moves everything that was committed before it.
-        let (request, requests) = mpsc::channel(1);
+        let (request_sender, requests) = mpsc::channel(1);
         let mut threshold = CheckpointThreshold::default();
-        writer.on_commit(move |pages| {
+        connection.set_checkpoint_policy(move |pages| {
             let mode = threshold.mode_after(pages);
             if mode == CheckpointMode::Background {
-                _ = request.try_send(()); // One that waits does for both.
+                _ = request_sender.try_send(()); // One that waits does for both.
             }
             mode
         })?;
-        let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(run_checkpoints(requests, stopped, database.to_owned()));
-        Ok(Self { task, stop })
+        let (stop_sender, stop_receiver) = oneshot::channel();
+        let task = tokio::spawn(run_checkpoints(requests, stop_receiver, database.to_owned()));
+        Ok(Self { task, stop_sender })
     }
 
     /// Stops the checkpoints. Returns when no checkpoint holds the database open.
     pub(crate) async fn stop(self) {
-        drop(self.stop);
+        drop(self.stop_sender);
         if let Err(error) = self.task.await {
             tracing::error!(%error, "WAL checkpoint failed");
         }
@@ -53,34 +53,35 @@ impl Checkpointer {
 #[derive(Default)]
 struct CheckpointThreshold {
     /// Number of pages at the last request for a checkpoint, since the log restarted.
-    requested: u32,
+    pages_at_request: u32,
 }
 
 impl CheckpointThreshold {
     fn mode_after(&mut self, pages: u32) -> CheckpointMode {
         // Fewer pages than before mean that SQLite restarted the log from its beginning.
-        self.requested = if pages < self.requested { 0 } else { self.requested };
+        self.pages_at_request =
+            if pages < self.pages_at_request { 0 } else { self.pages_at_request };
         if pages >= BLOCKING_CHECKPOINT_PAGES {
             return CheckpointMode::Blocking;
         }
-        if pages - self.requested < CHECKPOINT_PAGES {
+        if pages - self.pages_at_request < CHECKPOINT_PAGES {
             return CheckpointMode::Skip;
         }
-        self.requested = pages;
+        self.pages_at_request = pages;
         CheckpointMode::Background
     }
 }
 
 async fn run_checkpoints(
     mut requests: mpsc::Receiver<()>,
-    mut stopped: oneshot::Receiver<()>,
+    mut stop_receiver: oneshot::Receiver<()>,
     database: PathBuf,
 ) {
     loop {
         tokio::select! {
             // The end of the store comes first, so that no new checkpoint starts while it closes.
             biased;
-            _ = &mut stopped => return,
+            _ = &mut stop_receiver => return,
             request = requests.recv() => if request.is_none() { return },
         }
         let database = database.clone();
@@ -110,12 +111,12 @@ mod tests {
     #[test]
     fn the_checkpoint_mode_follows_the_length_of_the_log() {
         let mut threshold = CheckpointThreshold::default();
-        let mut at = |pages| threshold.mode_after(pages);
-        let lengths = [3, 999, 1001, 1002, 2000, 2001, 4, 999, 1000, 3999, 4000, 4001, 2];
+        let mut mode_after = |pages| threshold.mode_after(pages);
+        let page_counts = [3, 999, 1001, 1002, 2000, 2001, 4, 999, 1000, 3999, 4000, 4001, 2];
         let expected = "--B--B--BBNN-";
-        let modes: String = lengths
+        let modes: String = page_counts
             .into_iter()
-            .map(|pages| match at(pages) {
+            .map(|pages| match mode_after(pages) {
                 CheckpointMode::Skip => '-',
                 CheckpointMode::Background => 'B',
                 CheckpointMode::Blocking => 'N',

@@ -24,26 +24,26 @@ pub(crate) struct DataDirectory {
 
 /// Creates the missing parts of a data directory and locks it.
 pub(crate) fn open(folder: &Path) -> Result<DataDirectory, StoreError> {
-    let fault = |source| StoreError::Directory { folder: folder.to_owned(), source };
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fault)?;
+    let directory_error = |source| StoreError::Directory { folder: folder.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(directory_error)?;
     let lock = lock(folder)?;
     let database = folder.join("ledger.db");
     // The file is created before SQLite opens it, because SQLite gives its other files the same mode.
-    private_file(&database).map_err(fault)?;
+    open_private_file(&database).map_err(directory_error)?;
     Ok(DataDirectory { database, lock })
 }
 
 fn lock(folder: &Path) -> Result<DirectoryLock, StoreError> {
-    let fault = |source| StoreError::Directory { folder: folder.to_owned(), source };
-    let file = private_file(&folder.join("lock")).map_err(fault)?;
+    let directory_error = |source| StoreError::Directory { folder: folder.to_owned(), source };
+    let file = open_private_file(&folder.join("lock")).map_err(directory_error)?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
         Errno::EWOULDBLOCK => StoreError::Locked { folder: folder.to_owned() },
-        errno => fault(errno.into()),
+        errno => directory_error(errno.into()),
     })
 }
 
 /// Opens a file that only its owner may read; like all files of the standard library it is closed on exec.
-fn private_file(path: &Path) -> io::Result<File> {
+fn open_private_file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)

@@ -89,7 +89,7 @@ impl From<sql::Error> for StoreError {
 }
 
 fn is_damage(error: &sql::Error) -> bool {
-    error.extended_code().is_some_and(|number| DAMAGE_CODES.contains(&(number & 0xff)))
+    error.extended_code().is_some_and(|code| DAMAGE_CODES.contains(&(code & 0xff)))
 }
 
 /// Creates the error of a row with invalid content.

@@ -18,17 +18,18 @@ const LOG_EXTENSIONS: [&str; 2] = ["db-wal", "db-journal"];
 /// # Errors
 /// Fails if the file is too short.
 pub(crate) fn check(database: &Path) -> Result<(), StoreError> {
-    let has_content =
-        |log: &&str| fs::metadata(database.with_extension(log)).is_ok_and(|it| it.len() > 0);
+    let has_content = |extension: &&str| {
+        fs::metadata(database.with_extension(extension)).is_ok_and(|it| it.len() > 0)
+    };
     // Before the length: a crash in the middle of a checkpoint leaves a short file that the log completes.
     if LOG_EXTENSIONS.iter().any(has_content) {
         return Ok(());
     }
-    let fault = |source| StoreError::Directory {
+    let directory_error = |source| StoreError::Directory {
         folder: database.parent().unwrap_or(database).to_owned(),
         source,
     };
-    match missing_bytes(database).map_err(fault)? {
+    match missing_bytes(database).map_err(directory_error)? {
         0 => Ok(()),
         bytes => Err(StoreError::Damaged {
             file: database.to_owned(),
@@ -47,13 +48,14 @@ fn missing_bytes(database: &Path) -> io::Result<u64> {
 
 /// Returns the length of a database according to its header; `None` if the header does not contain it.
 fn length_from_header(header: &[u8]) -> Option<u64> {
-    let read_u32 = |at: usize| Some(u32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?));
-    let page = u16::from_be_bytes(header.get(16..18)?.try_into().ok()?);
+    let read_u32 =
+        |offset: usize| Some(u32::from_be_bytes(header.get(offset..offset + 4)?.try_into().ok()?));
+    let page_bytes = u16::from_be_bytes(header.get(16..18)?.try_into().ok()?);
     // A page size of 64 KiB does not fit into the field and is written as 1.
-    let page = if page == 1 { 1 << 16 } else { u64::from(page) };
-    let (changes, counted_at) = (read_u32(24)?, read_u32(92)?);
+    let page_bytes = if page_bytes == 1 { 1 << 16 } else { u64::from(page_bytes) };
+    let (change_counter, counter_at_page_count) = (read_u32(24)?, read_u32(92)?);
     // A count that an old version of SQLite left behind is invalid.
-    (changes == counted_at).then_some(page * u64::from(read_u32(28)?))
+    (change_counter == counter_at_page_count).then_some(page_bytes * u64::from(read_u32(28)?))
 }
 
 #[cfg(test)]
@@ -61,10 +63,10 @@ mod tests {
     use super::*;
 
     /// Returns the header of a database with this number of pages.
-    fn header(page: u16, pages: u32) -> Vec<u8> {
+    fn header(page_bytes: u16, page_count: u32) -> Vec<u8> {
         let mut header = vec![0; HEADER_BYTES];
-        header[16..18].copy_from_slice(&page.to_be_bytes());
-        header[28..32].copy_from_slice(&pages.to_be_bytes());
+        header[16..18].copy_from_slice(&page_bytes.to_be_bytes());
+        header[28..32].copy_from_slice(&page_count.to_be_bytes());
         header
     }
 
@@ -80,12 +82,12 @@ mod tests {
     /// A crash during the creation of the database leaves such a file.
     #[test]
     fn a_short_database_is_damaged_unless_its_log_exists() {
-        for log in LOG_EXTENSIONS {
+        for extension in LOG_EXTENSIONS {
             let folder = tempfile::tempdir().unwrap();
             let database = folder.path().join("ledger.db");
             fs::write(&database, header(4096, 1)).unwrap();
             assert!(matches!(check(&database), Err(StoreError::Damaged { .. })));
-            fs::write(database.with_extension(log), "something").unwrap();
+            fs::write(database.with_extension(extension), "something").unwrap();
             check(&database).unwrap();
         }
     }

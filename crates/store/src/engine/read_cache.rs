@@ -3,7 +3,7 @@
 //! The cache holds only items that were requested twice, because most items are read once. The writer invalidates an
 //! entry before it reports the change of the execution, so that no caller reads data that it knows to be outdated.
 
-mod entries;
+mod cached_value;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,7 +12,7 @@ use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use tokio::sync::Mutex;
 
 use super::sql;
-use entries::{Cacheable, CachedValue};
+use cached_value::{Cacheable, CachedValue};
 
 /// Maximum number of executions with a cached or once requested item.
 const MAX_CACHED_EXECUTIONS: usize = 1024;
@@ -99,22 +99,22 @@ impl ReadCache {
         (id, part): (ExecutionId, CachePart),
         read: impl FnOnce() -> R,
     ) -> sql::Result<T> {
-        let entry = match self.0.lock().await.lookup(id, part) {
-            CacheLookup::Hit(found) => match T::from_cached(found) {
-                Some(found) => return Ok(found),
+        let entry_number = match self.0.lock().await.lookup(id, part) {
+            CacheLookup::Hit(cached_value) => match T::from_cached(cached_value) {
+                Some(value) => return Ok(value),
                 None => None,
             },
             CacheLookup::SecondMiss(number) => Some(number),
             CacheLookup::FirstMiss => None,
         };
         // Without the lock: a slow read must not delay the reads of other executions.
-        let read = Box::pin(read()).await?;
-        if let Some(number) = entry
-            && let Some(found) = read.to_cached()
+        let value = Box::pin(read()).await?;
+        if let Some(number) = entry_number
+            && let Some(cached_value) = value.to_cached()
         {
-            self.0.lock().await.insert((id, number), part, found);
+            self.0.lock().await.insert((id, number), part, cached_value);
         }
-        Ok(read)
+        Ok(value)
     }
 
     /// Returns the known execution of a duplicate message.
@@ -134,20 +134,20 @@ impl ReadCache {
     }
 
     /// Invalidates the data of these executions.
-    pub(crate) async fn invalidate(&self, invalidated: impl IntoIterator<Item = Invalidation>) {
+    pub(crate) async fn invalidate(&self, invalidations: impl IntoIterator<Item = Invalidation>) {
         let mut state = self.0.lock().await;
-        invalidated.into_iter().for_each(|invalidated| state.invalidate(invalidated));
+        invalidations.into_iter().for_each(|invalidation| state.invalidate(invalidation));
     }
 }
 
 impl CacheState {
     fn lookup(&mut self, id: ExecutionId, part: CachePart) -> CacheLookup {
         let Some(entry) = self.entries.get_mut(&id) else {
-            self.start_read(id, part);
+            self.add_entry(id, part);
             return CacheLookup::FirstMiss;
         };
         match entry.parts.iter().find(|(known, _)| *known == part) {
-            Some((_, Some(found))) => return CacheLookup::Hit(found.clone()),
+            Some((_, Some(cached_value))) => return CacheLookup::Hit(cached_value.clone()),
             Some((_, None)) => return CacheLookup::SecondMiss(entry.number),
             None => {}
         }
@@ -157,7 +157,7 @@ impl CacheState {
         CacheLookup::FirstMiss
     }
 
-    fn start_read(&mut self, id: ExecutionId, part: CachePart) {
+    fn add_entry(&mut self, id: ExecutionId, part: CachePart) {
         self.number += 1;
         let entry = CacheEntry { number: self.number, parts: vec![(part, None)], bytes: 0 };
         self.entries.insert(id, entry);
@@ -168,14 +168,19 @@ impl CacheState {
     }
 
     /// Caches a part, if its execution has not changed since the request.
-    fn insert(&mut self, (id, number): (ExecutionId, u64), part: CachePart, found: CachedValue) {
-        let size = found.size();
+    fn insert(
+        &mut self,
+        (id, number): (ExecutionId, u64),
+        part: CachePart,
+        cached_value: CachedValue,
+    ) {
+        let size = cached_value.size();
         // A change during the read has removed the entry, and a later request may have created another one.
         let entry = self.entries.get_mut(&id).filter(|entry| entry.number == number);
         let Some(entry) = entry.filter(|_| size <= MAX_PART_BYTES) else { return };
         let slot = entry.parts.iter_mut().find(|(known, _)| *known == part);
         if let Some((_, slot @ None)) = slot {
-            *slot = Some(found);
+            *slot = Some(cached_value);
             entry.bytes += size;
             self.bytes += size;
         }
@@ -191,8 +196,8 @@ impl CacheState {
         }
     }
 
-    fn invalidate(&mut self, invalidated: Invalidation) {
-        match invalidated {
+    fn invalidate(&mut self, invalidation: Invalidation) {
+        match invalidation {
             Invalidation::Nothing => {}
             Invalidation::One(id) => {
                 // `order` keeps its entry; its number shows later that it is outdated.
@@ -222,11 +227,16 @@ mod tests {
     }
 
     /// Requests texts of a length; returns the number of actual reads.
-    async fn reads(read_cache: &ReadCache, id: ExecutionId, length: usize, times: usize) -> usize {
-        let mut read = 0;
+    async fn count_reads(
+        read_cache: &ReadCache,
+        id: ExecutionId,
+        length: usize,
+        times: usize,
+    ) -> usize {
+        let mut read_count = 0;
         for _ in 0..times {
             let reading = async {
-                read += 1;
+                read_count += 1;
                 Ok("x".repeat(length))
             };
             assert_eq!(
@@ -234,36 +244,36 @@ mod tests {
                 length
             );
         }
-        read
+        read_count
     }
 
     #[tokio::test]
     async fn a_second_read_fills_the_cache_until_it_is_invalidated() {
-        let (read_cache, one, other) =
+        let (read_cache, changed, unchanged) =
             (ReadCache::default(), ExecutionId::fresh(), ExecutionId::fresh());
-        assert_eq!(reads(&read_cache, one, 7, 9).await, 2);
-        assert_eq!(reads(&read_cache, other, 7, 9).await, 2);
-        read_cache.invalidate([Invalidation::Nothing, Invalidation::One(one)]).await;
-        assert_eq!(reads(&read_cache, one, 8, 9).await, 2);
-        assert_eq!(reads(&read_cache, other, 7, 9).await, 0);
+        assert_eq!(count_reads(&read_cache, changed, 7, 9).await, 2);
+        assert_eq!(count_reads(&read_cache, unchanged, 7, 9).await, 2);
+        read_cache.invalidate([Invalidation::Nothing, Invalidation::One(changed)]).await;
+        assert_eq!(count_reads(&read_cache, changed, 8, 9).await, 2);
+        assert_eq!(count_reads(&read_cache, unchanged, 7, 9).await, 0);
         read_cache.invalidate([Invalidation::Any]).await;
-        assert_eq!(reads(&read_cache, other, 9, 9).await, 2);
+        assert_eq!(count_reads(&read_cache, unchanged, 9, 9).await, 2);
         let large = ExecutionId::fresh();
-        assert_eq!(reads(&read_cache, large, MAX_PART_BYTES + 1, 9).await, 9);
+        assert_eq!(count_reads(&read_cache, large, MAX_PART_BYTES + 1, 9).await, 9);
     }
 
     /// A read that was overtaken by a change must not cache its outdated result.
     #[tokio::test]
     async fn a_value_changed_while_it_was_read_is_not_cached() {
         let (read_cache, id) = (ReadCache::default(), ExecutionId::fresh());
-        reads(&read_cache, id, 7, 1).await;
+        count_reads(&read_cache, id, 7, 1).await;
         let reading = async {
             read_cache.invalidate([Invalidation::One(id)]).await;
-            reads(&read_cache, id, 8, 1).await;
+            count_reads(&read_cache, id, 8, 1).await;
             Ok("old".to_owned())
         };
         read_cache.read_through((id, ALL_EVENTS), || reading).await.unwrap();
-        assert_eq!(reads(&read_cache, id, 8, 3).await, 1);
+        assert_eq!(count_reads(&read_cache, id, 8, 3).await, 1);
     }
 
     /// The size limit also applies to very long messages of an agent.

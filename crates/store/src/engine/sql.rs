@@ -59,18 +59,18 @@ impl Error {
 
 /// Statement with its bound values: `$1` is the first value, at every position.
 #[derive(Debug, Clone)]
-pub(crate) struct Query {
+pub(crate) struct SqlStatement {
     text: Cow<'static, str>,
     values: Vec<ColumnValue>,
     is_blocking: bool,
 }
 
 /// Creates a statement.
-pub(crate) fn query(text: impl Into<Cow<'static, str>>) -> Query {
-    Query { text: text.into(), values: Vec::new(), is_blocking: false }
+pub(crate) fn statement(text: impl Into<Cow<'static, str>>) -> SqlStatement {
+    SqlStatement { text: text.into(), values: Vec::new(), is_blocking: false }
 }
 
-impl Query {
+impl SqlStatement {
     /// Binds the next value.
     pub(crate) fn bind(mut self, value: impl Into<ColumnValue>) -> Self {
         self.values.push(value.into());
@@ -155,12 +155,12 @@ impl Query {
 /// Target that answers a statement with rows.
 pub(crate) trait Queryable {
     /// Returns all rows of a statement.
-    fn rows(self, query: Query) -> impl Future<Output = Result<Vec<SqlRow>>> + Send;
+    fn rows(self, statement: SqlStatement) -> impl Future<Output = Result<Vec<SqlRow>>> + Send;
 }
 
 impl Queryable for &mut DatabaseConnection {
-    async fn rows(self, query: Query) -> Result<Vec<SqlRow>> {
-        self.read(&query)
+    async fn rows(self, statement: SqlStatement) -> Result<Vec<SqlRow>> {
+        self.fetch_all(&statement)
     }
 }
 
@@ -191,12 +191,16 @@ pub(crate) enum CheckpointMode {
 pub(crate) struct DatabaseConnection {
     inner: rusqlite::Connection,
     /// Column names of each statement.
-    names: HashMap<String, Arc<[Box<str>]>>,
+    column_names: HashMap<String, Arc<[Box<str>]>>,
 }
 
 impl DatabaseConnection {
-    /// Opens a database; a statement waits up to `busy` for a lock.
-    pub(crate) fn open(database: &Path, access: AccessMode, busy: Duration) -> Result<Self> {
+    /// Opens a database; a statement waits up to `busy_timeout` for a lock.
+    pub(crate) fn open(
+        database: &Path,
+        access: AccessMode,
+        busy_timeout: Duration,
+    ) -> Result<Self> {
         let flags = match access {
             AccessMode::Create => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
             AccessMode::ReadWrite => OpenFlags::SQLITE_OPEN_READ_WRITE,
@@ -205,11 +209,11 @@ impl DatabaseConnection {
         // Each connection has one user at a time, so the mutexes of SQLite protect nothing here.
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let inner = rusqlite::Connection::open_with_flags(database, flags)?;
-        inner.busy_timeout(busy)?;
+        inner.busy_timeout(busy_timeout)?;
         // With this setting bound values do not change the query plan, so each statement is prepared once.
         inner.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         inner.set_prepared_statement_cache_capacity(MAX_CACHED_STATEMENTS);
-        Ok(Self { inner, names: HashMap::new() })
+        Ok(Self { inner, column_names: HashMap::new() })
     }
 
     /// Runs statements without values and without result rows.
@@ -219,7 +223,7 @@ impl DatabaseConnection {
 
     /// Registers a function that receives the number of pages of the write-ahead log after each commit and decides
     /// about the checkpoint. The automatic checkpoint of SQLite is disabled by this call.
-    pub(crate) fn on_commit(
+    pub(crate) fn set_checkpoint_policy(
         &mut self,
         mut choose_mode: impl FnMut(u32) -> CheckpointMode + Send + 'static,
     ) -> Result<()> {
@@ -238,21 +242,21 @@ impl DatabaseConnection {
     }
 
     /// Executes a statement; returns the number of changed rows.
-    pub(crate) fn execute(&mut self, query: &Query) -> Result<u64> {
-        let mut statement = self.inner.prepare_cached(&query.text)?;
-        bind(&mut statement, &query.values)?;
-        Ok(statement.raw_execute()? as u64)
+    pub(crate) fn execute(&mut self, statement: &SqlStatement) -> Result<u64> {
+        let mut prepared = self.inner.prepare_cached(&statement.text)?;
+        bind(&mut prepared, &statement.values)?;
+        Ok(prepared.raw_execute()? as u64)
     }
 
     /// Passes each row of a statement to a function.
-    pub(crate) fn run(
+    pub(crate) fn for_each_row(
         &mut self,
-        query: &Query,
+        statement: &SqlStatement,
         mut visit: impl FnMut(RowRef<'_>) -> Result<()>,
     ) -> Result<()> {
-        let mut statement = self.inner.prepare_cached(&query.text)?;
-        bind(&mut statement, &query.values)?;
-        let mut rows = statement.raw_query();
+        let mut prepared = self.inner.prepare_cached(&statement.text)?;
+        bind(&mut prepared, &statement.values)?;
+        let mut rows = prepared.raw_query();
         while let Some(row) = rows.next()? {
             visit(RowRef(row))?;
         }
@@ -260,37 +264,37 @@ impl DatabaseConnection {
     }
 
     /// Returns all rows of a statement.
-    pub(crate) fn read(&mut self, query: &Query) -> Result<Vec<SqlRow>> {
-        let mut statement = self.inner.prepare_cached(&query.text)?;
-        bind(&mut statement, &query.values)?;
-        let names = names(&mut self.names, &query.text, &statement);
-        let (count, mut rows) = (names.len(), statement.raw_query());
-        let mut all = Vec::new();
+    pub(crate) fn fetch_all(&mut self, statement: &SqlStatement) -> Result<Vec<SqlRow>> {
+        let mut prepared = self.inner.prepare_cached(&statement.text)?;
+        bind(&mut prepared, &statement.values)?;
+        let column_names = cached_column_names(&mut self.column_names, &statement.text, &prepared);
+        let (column_count, mut rows) = (column_names.len(), prepared.raw_query());
+        let mut fetched = Vec::new();
         while let Some(row) = rows.next()? {
-            let values = (0..count).map(|index| row.get_ref(index).map(ColumnValue::from));
+            let values = (0..column_count).map(|index| row.get_ref(index).map(ColumnValue::from));
             let values = values.collect::<std::result::Result<_, _>>()?;
-            all.push(SqlRow { names: Arc::clone(&names), values });
+            fetched.push(SqlRow { column_names: Arc::clone(&column_names), values });
         }
-        Ok(all)
+        Ok(fetched)
     }
 }
 
 /// Returns the column names of a statement; the number of different texts is small.
-fn names(
-    known: &mut HashMap<String, Arc<[Box<str>]>>,
+fn cached_column_names(
+    cache: &mut HashMap<String, Arc<[Box<str>]>>,
     text: &str,
     statement: &Statement<'_>,
 ) -> Arc<[Box<str>]> {
-    if let Some(names) = known.get(text) {
-        return Arc::clone(names);
+    if let Some(column_names) = cache.get(text) {
+        return Arc::clone(column_names);
     }
     // Lists have texts that depend on their filters, so the number of texts has no natural bound.
-    if known.len() >= MAX_CACHED_STATEMENTS {
-        known.clear();
+    if cache.len() >= MAX_CACHED_STATEMENTS {
+        cache.clear();
     }
-    let names: Arc<[Box<str>]> = statement.column_names().map(Into::into).collect();
-    known.insert(text.to_owned(), Arc::clone(&names));
-    names
+    let column_names: Arc<[Box<str>]> = statement.column_names().map(Into::into).collect();
+    cache.insert(text.to_owned(), Arc::clone(&column_names));
+    column_names
 }
 
 /// Binds each value at all positions of its number.

@@ -67,11 +67,11 @@ impl LedgerWriter {
         lock: DirectoryLock,
     ) -> io::Result<Self> {
         // Bounded, so that a slow disk delays the callers instead of filling the memory.
-        let (writes, waiting) = mpsc::channel(QUEUE_CAPACITY);
+        let (writes, queued_writes) = mpsc::channel(QUEUE_CAPACITY);
         let (stop, stopped) = watch::channel(false);
-        let run = async move {
+        let write_until_closed = async move {
             let mut state = WriterState { connection, read_cache };
-            commit_queued(&mut state, waiting, stopped.clone()).await;
+            commit_queued(&mut state, queued_writes, stopped.clone()).await;
             // The readers and the checkpointer go first: SQLite truncates the log only for the last connection.
             readers.close().await;
             checkpointer.stop().await;
@@ -82,7 +82,7 @@ impl LedgerWriter {
         };
         let runtime = Handle::current();
         let thread = thread::Builder::new().name("ledger".to_owned());
-        thread.spawn(move || runtime.block_on(run))?;
+        thread.spawn(move || runtime.block_on(write_until_closed))?;
         Ok(Self { writes, stop })
     }
 
@@ -91,9 +91,9 @@ impl LedgerWriter {
         &self,
         change: C,
     ) -> Result<C::Answer, LedgerError> {
-        let (reply, answer) = oneshot::channel();
-        let queued = Box::new(PendingWrite { change, answer: None, reply });
-        self.writes.send(queued).await.map_err(|_unsent| closed_error())?;
+        let (reply_sender, answer) = oneshot::channel();
+        let write = Box::new(PendingWrite { change, answer: None, reply_sender });
+        self.writes.send(write).await.map_err(|_unsent| closed_error())?;
         answer.await.map_err(|_dropped| closed_error())?
     }
 
@@ -108,14 +108,14 @@ impl LedgerWriter {
 #[async_trait]
 trait QueuedWrite: Send {
     fn invalidation(&self) -> Invalidation;
-    async fn run(&mut self, connection: &mut DatabaseConnection) -> sql::Result<()>;
-    fn reply(self: Box<Self>, committed: Result<(), LedgerError>);
+    async fn apply(&mut self, connection: &mut DatabaseConnection) -> sql::Result<()>;
+    fn reply(self: Box<Self>, commit_result: Result<(), LedgerError>);
 }
 
 struct PendingWrite<C: WriteCommand> {
     change: C,
     answer: Option<C::Answer>,
-    reply: oneshot::Sender<Result<C::Answer, LedgerError>>,
+    reply_sender: oneshot::Sender<Result<C::Answer, LedgerError>>,
 }
 
 #[async_trait]
@@ -124,15 +124,15 @@ impl<C: WriteCommand> QueuedWrite for PendingWrite<C> {
         self.change.invalidation()
     }
 
-    async fn run(&mut self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+    async fn apply(&mut self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         self.answer = Some(self.change.apply(connection).await?);
         Ok(())
     }
 
-    fn reply(self: Box<Self>, committed: Result<(), LedgerError>) {
-        let Self { answer, reply, .. } = *self;
+    fn reply(self: Box<Self>, commit_result: Result<(), LedgerError>) {
+        let Self { answer, reply_sender, .. } = *self;
         // The caller may have gone; the change stays committed.
-        _ = reply.send(committed.and_then(|()| answer.ok_or_else(closed_error)));
+        _ = reply_sender.send(commit_result.and_then(|()| answer.ok_or_else(closed_error)));
     }
 }
 
@@ -141,7 +141,7 @@ enum RollbackCause {
     /// One of the changes failed; the others may be valid.
     Change(sql::Error),
     /// The transaction itself could not start or commit.
-    Commit(sql::Error),
+    Transaction(sql::Error),
 }
 
 /// Connection of the writer and the cache of its data.
@@ -162,12 +162,12 @@ async fn commit_queued(
             // Closing refuses new changes but still delivers the queued ones, which callers wait for.
             writes.close();
         }
-        let received = tokio::select! {
+        let received_count = tokio::select! {
             // Takes all that wait: under load a commit covers many changes, and without load nothing is delayed.
-            received = writes.recv_many(&mut batch, MAX_BATCH_WRITES) => received,
+            count = writes.recv_many(&mut batch, MAX_BATCH_WRITES) => count,
             _ = stop.changed(), if !writes.is_closed() => continue,
         };
-        if received == 0 {
+        if received_count == 0 {
             return;
         }
         commit(state, mem::take(&mut batch)).await;
@@ -178,14 +178,14 @@ async fn commit_queued(
 async fn commit(state: &mut WriterState, mut writes: Vec<Box<dyn QueuedWrite>>) {
     match transact(&mut state.connection, &mut writes).await {
         Err(RollbackCause::Change(_)) if writes.len() > 1 => {
-            for mut queued in writes {
+            for mut write in writes {
                 // The rollback undid the valid changes too, so each of them runs again on its own.
-                let one = std::slice::from_mut(&mut queued);
-                let committed = transact(&mut state.connection, one).await;
-                reply_all(&state.read_cache, vec![queued], committed).await;
+                let single_write = std::slice::from_mut(&mut write);
+                let commit_result = transact(&mut state.connection, single_write).await;
+                reply_all(&state.read_cache, vec![write], commit_result).await;
             }
         }
-        committed => reply_all(&state.read_cache, writes, committed).await,
+        commit_result => reply_all(&state.read_cache, writes, commit_result).await,
     }
 }
 
@@ -193,18 +193,18 @@ async fn commit(state: &mut WriterState, mut writes: Vec<Box<dyn QueuedWrite>>) 
 async fn reply_all(
     read_cache: &ReadCache,
     writes: Vec<Box<dyn QueuedWrite>>,
-    committed: Result<(), RollbackCause>,
+    commit_result: Result<(), RollbackCause>,
 ) {
-    let invalidated: Vec<_> = writes.iter().map(|queued| queued.invalidation()).collect();
+    let invalidations: Vec<_> = writes.iter().map(|write| write.invalidation()).collect();
     // Before the answers: a caller that reads after its answer must not get the old value.
-    read_cache.invalidate(invalidated).await;
-    let committed = committed.map_err(|cause| {
-        let (RollbackCause::Change(error) | RollbackCause::Commit(error)) = cause;
+    read_cache.invalidate(invalidations).await;
+    let commit_result = commit_result.map_err(|cause| {
+        let (RollbackCause::Change(error) | RollbackCause::Transaction(error)) = cause;
         tracing::error!(changes = writes.len(), %error, "ledger did not commit");
         ledger_error(error)
     });
-    for queued in writes {
-        queued.reply(committed.clone());
+    for write in writes {
+        write.reply(commit_result.clone());
     }
 }
 
@@ -216,30 +216,30 @@ async fn transact(
     writes: &mut [Box<dyn QueuedWrite>],
 ) -> Result<(), RollbackCause> {
     // A transaction that stays open would make every later `BEGIN` fail.
-    let done = attempt(connection, writes).await;
-    if done.is_err() && connection.execute_batch("ROLLBACK").is_err() {
+    let result = apply_and_commit(connection, writes).await;
+    if result.is_err() && connection.execute_batch("ROLLBACK").is_err() {
         tracing::debug!("transaction had ended by itself");
     }
-    done
+    result
 }
 
-async fn attempt(
+async fn apply_and_commit(
     connection: &mut DatabaseConnection,
     writes: &mut [Box<dyn QueuedWrite>],
 ) -> Result<(), RollbackCause> {
     // `IMMEDIATE` takes the write lock now: a deferred transaction may fail with `SQLITE_BUSY` at its first write,
     // which the busy timeout does not cover.
-    connection.execute(&sql::query("BEGIN IMMEDIATE")).map_err(RollbackCause::Commit)?;
-    for queued in writes {
-        queued.run(connection).await.map_err(RollbackCause::Change)?;
+    connection.execute(&sql::statement("BEGIN IMMEDIATE")).map_err(RollbackCause::Transaction)?;
+    for write in writes {
+        write.apply(connection).await.map_err(RollbackCause::Change)?;
     }
-    connection.execute(&sql::query("COMMIT")).map_err(RollbackCause::Commit)?;
+    connection.execute(&sql::statement("COMMIT")).map_err(RollbackCause::Transaction)?;
     Ok(())
 }
 
 fn checkpoint_and_close(mut connection: DatabaseConnection) {
-    let checkpoint = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
-    if let Err(error) = checkpoint.and(connection.close()) {
+    let checkpoint_result = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+    if let Err(error) = checkpoint_result.and(connection.close()) {
         tracing::warn!(%error, "database was not closed in order; the next start will repair it");
     }
 }

@@ -39,25 +39,25 @@ impl WriteCommand for AcceptCommand {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<Acceptance> {
         // Most requests have one key, which the insertion itself looks up.
-        if self.keys.named.is_some()
-            && let Some(earlier) = find_duplicate(self, connection).await?
+        if self.keys.idempotency.is_some()
+            && let Some(acceptance) = find_duplicate(self, connection).await?
         {
-            return Ok(earlier);
+            return Ok(acceptance);
         }
         // In the transaction of the insertion: two equal requests that arrive together cannot both be the first.
-        let equal = find_equivalent(self, connection).await?;
+        let equivalent = find_equivalent(self, connection).await?;
         // Only the first request carries the key, so the window of equal requests does not slide with each
         // repetition.
-        let content = self.content.filter(|_| equal.is_none()).map(|(key, _)| key);
-        if !insert(self, content, connection).await? {
+        let content_key = self.content.filter(|_| equivalent.is_none()).map(|(key, _)| key);
+        if !insert(self, content_key, connection).await? {
             // The insertion found the key taken, so the earlier request is in this database.
             return Ok(find_duplicate(self, connection).await?.unwrap_or(Acceptance::Conflict));
         }
-        if let Some(named) = self.keys.named {
+        if let Some(idempotency_key) = self.keys.idempotency {
             idempotency_keys::insert(
                 connection,
                 &(self.owner, &self.agent),
-                named,
+                idempotency_key,
                 self.digest,
                 self.id,
             )
@@ -65,35 +65,35 @@ impl WriteCommand for AcceptCommand {
         }
         store_message(self, connection).await?;
         inputs::insert(connection, self.id, self.sealed.as_deref()).await?;
-        Ok(equal.map_or(Acceptance::Created, Acceptance::Equivalent))
+        Ok(equivalent.map_or(Acceptance::Created, Acceptance::Equivalent))
     }
 }
 
 /// Inserts the row. Returns true if the row is new.
 async fn insert(
-    accept: &AcceptCommand,
-    content: Option<[u8; 32]>,
+    command: &AcceptCommand,
+    content_key: Option<[u8; 32]>,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<bool> {
-    let changed_rows = sql::query(INSERT)
-        .bind(accept.id.0)
-        .bind(accept.agent.as_str())
-        .bind(accept.owner.0)
-        .bind(accept.message.0.as_str())
-        .bind(accept.keys.message.as_slice())
-        .bind(accept.digest.as_slice())
-        .bind(accept.context.0.as_str())
-        .bind(json(&accept.trigger)?)
-        .bind(json(&accept.access)?)
-        .bind(json(&accept.params)?)
-        .bind(accept.replayable)
-        .bind(micros(accept.at))
+    let changed_rows = sql::statement(INSERT)
+        .bind(command.id.0)
+        .bind(command.agent.as_str())
+        .bind(command.owner.0)
+        .bind(command.message.0.as_str())
+        .bind(command.keys.message.as_slice())
+        .bind(command.digest.as_slice())
+        .bind(command.context.0.as_str())
+        .bind(json(&command.trigger)?)
+        .bind(json(&command.access)?)
+        .bind(json(&command.params)?)
+        .bind(command.replayable)
+        .bind(micros(command.at))
         .bind(State::Idle.as_str())
         .bind(i64::from(AttemptId::FIRST.turn))
         .bind(i64::from(AttemptId::FIRST.attempt))
-        .bind(json(&accept.overrides)?)
-        .bind(content.as_ref().map(|key| key.as_slice()))
-        .bind(accept.trace.as_ref().map(json).transpose()?)
+        .bind(json(&command.overrides)?)
+        .bind(content_key.as_ref().map(|key| key.as_slice()))
+        .bind(command.trace.as_ref().map(json).transpose()?)
         .execute(connection)
         .await?;
     Ok(changed_rows == 1)
@@ -101,11 +101,11 @@ async fn insert(
 
 /// Returns the execution of an equal request: a completed one before a running one, and the earliest of those.
 async fn find_equivalent(
-    accept: &AcceptCommand,
+    command: &AcceptCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<Option<ExecutionId>> {
-    let Some((key, after, before)) = accept.coalescing_window() else { return Ok(None) };
-    let row = sql::query(SELECT_EQUIVALENT)
+    let Some((key, after, before)) = command.coalescing_window() else { return Ok(None) };
+    let row = sql::statement(SELECT_EQUIVALENT)
         .bind(key.as_slice())
         .bind(micros(after))
         .bind(micros(before))
@@ -116,33 +116,33 @@ async fn find_equivalent(
 
 /// Stores the caller's message as the first event of an execution.
 async fn store_message(
-    accept: &AcceptCommand,
+    command: &AcceptCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<()> {
     output_chunks::insert_whole(
         connection,
-        accept.id,
+        command.id,
         AttemptId::FIRST,
         TextChannel::Input,
-        &accept.input,
+        &command.input,
     )
     .await?;
-    let (message, pieces) = (accept.message.0.clone(), accept.pieces.clone());
+    let (message, pieces) = (command.message.0.clone(), command.pieces.clone());
     let event_kind = EventKind::Message { speaker: MessageRole::User, message, pieces };
-    let event = Event { number: 1, at: accept.at, data: event_kind };
-    events::insert(connection, accept.id, AttemptId::FIRST, &event).await
+    let event = Event { number: 1, at: command.at, data: event_kind };
+    events::insert(connection, command.id, AttemptId::FIRST, &event).await
 }
 
 /// Returns the answer for a request if one of its keys was used before.
 async fn find_duplicate(
-    accept: &AcceptCommand,
+    command: &AcceptCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<Option<Acceptance>> {
-    let mut found = Vec::new();
-    for key in accept.keys.each() {
-        found.extend(
-            idempotency_keys::find(&mut *connection, accept.owner, &accept.agent, key).await?,
+    let mut known_executions = Vec::new();
+    for key in command.keys.iter() {
+        known_executions.extend(
+            idempotency_keys::find(&mut *connection, command.owner, &command.agent, key).await?,
         );
     }
-    Ok(Acceptance::from_known(&found, accept.digest))
+    Ok(Acceptance::from_known(&known_executions, command.digest))
 }

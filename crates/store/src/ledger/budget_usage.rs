@@ -29,7 +29,7 @@ pub(crate) async fn add(
     day: NaiveDate,
     charge: &Charge,
 ) -> sql::Result<()> {
-    sql::query(UPSERT_USAGE)
+    sql::statement(UPSERT_USAGE)
         .bind(agent)
         .bind(day.to_string())
         .bind(integer(charge.turns))
@@ -49,7 +49,7 @@ pub(crate) async fn read(
     agent: &AgentId,
     day: NaiveDate,
 ) -> sql::Result<Charge> {
-    let row = sql::query("SELECT * FROM spending WHERE agent = $1 AND day = $2")
+    let row = sql::statement("SELECT * FROM spending WHERE agent = $1 AND day = $2")
         .bind(agent.as_str())
         .bind(day.to_string())
         .fetch_optional(pool)
@@ -62,15 +62,15 @@ pub(crate) async fn read_all(
     pool: &ReaderPool,
     days: &[NaiveDate],
 ) -> sql::Result<BTreeMap<(AgentId, NaiveDate), Charge>> {
-    let mut all = BTreeMap::new();
+    let mut charges = BTreeMap::new();
     for day in days {
-        let query = sql::query("SELECT * FROM spending WHERE day = $1").bind(day.to_string());
+        let query = sql::statement("SELECT * FROM spending WHERE day = $1").bind(day.to_string());
         for row in query.fetch_all(pool).await? {
             let agent = AgentId::new(Columns(&row).get::<&str>("agent")?).map_err(decode_error)?;
-            all.insert((agent, *day), charge(Columns(&row))?);
+            charges.insert((agent, *day), charge(Columns(&row))?);
         }
     }
-    Ok(all)
+    Ok(charges)
 }
 
 fn charge(columns: Columns<'_>) -> sql::Result<Charge> {

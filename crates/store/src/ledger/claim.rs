@@ -54,84 +54,91 @@ impl WriteCommand for ClaimCommand {
         }
         // Checked in the transaction that also grants the claim: two claims of one agent cannot both see the last
         // free slot.
-        if !has_slot(self, connection).await? {
+        if !has_free_slot(self, connection).await? {
             return Ok(ClaimResult::Busy(QueueReason::AgentBusy));
         }
-        if self.in_turn && has_earlier(self, connection).await? {
+        if self.runs_in_order && is_conversation_busy(self, connection).await? {
             return Ok(ClaimResult::Busy(QueueReason::ConversationBusy));
         }
-        if !has_workspace(self, connection).await? {
+        if !is_workspace_free(self, connection).await? {
             return Ok(ClaimResult::Busy(QueueReason::WorkspaceBusy));
         }
         // From now on reports of every earlier attempt are outdated, also those of an actor that has crashed
         // meanwhile.
-        let moved = &self.moved;
-        interactions::end_earlier(connection, &mut execution_row, moved.attempt_id, moved.at)
+        let change = &self.state_change;
+        interactions::end_earlier(connection, &mut execution_row, change.attempt_id, change.at)
             .await?;
         execution_row.fence = Fence(execution_row.fence.0 + 1);
         // The start of the first attempt stays: the running time of an execution contains its retries.
-        execution_row.started_at = execution_row.started_at.or(Some(self.moved.at));
+        execution_row.started_at = execution_row.started_at.or(Some(self.state_change.at));
         // The process of the previous attempt does not belong to this attempt.
         execution_row.pid = None;
         execution_row.answered = false;
-        execution_row.workspace = self.workspace.as_ref().map(bytes);
+        execution_row.workspace = self.workspace.as_ref().map(path_bytes);
         execution_row
-            .append(connection, self.moved.at, EventKind::StateChanged(self.moved.clone()))
+            .append(
+                connection,
+                self.state_change.at,
+                EventKind::StateChanged(self.state_change.clone()),
+            )
             .await?;
         execution_row.save(connection).await?;
         Ok(ClaimResult::Granted(execution_row.fence))
     }
 }
 
-fn may_start(claim: &ClaimCommand, execution_row: &ExecutionRow) -> bool {
+fn may_start(command: &ClaimCommand, execution_row: &ExecutionRow) -> bool {
     execution_row.outcome.is_none()
-        && execution_row.fence == claim.fence
-        && execution_row.agent == claim.agent.as_str()
-        && claim.moved.to == State::Starting
+        && execution_row.fence == command.fence
+        && execution_row.agent == command.agent.as_str()
+        && command.state_change.to == State::Starting
         && execution_row.state.may_become(State::Starting)
 }
 
-async fn has_slot(claim: &ClaimCommand, connection: &mut DatabaseConnection) -> sql::Result<bool> {
-    let Some(limit) = claim.limit else {
+async fn has_free_slot(
+    command: &ClaimCommand,
+    connection: &mut DatabaseConnection,
+) -> sql::Result<bool> {
+    let Some(limit) = command.limit else {
         return Ok(true);
     };
-    let running_count: i64 = sql::query(COUNT_RUNNING)
-        .bind(claim.agent.as_str())
-        .bind(claim.id.0)
+    let running_count: i64 = sql::statement(COUNT_RUNNING)
+        .bind(command.agent.as_str())
+        .bind(command.id.0)
         .fetch_scalar(connection)
         .await?;
     Ok(running_count < i64::from(limit))
 }
 
 /// Returns true if another message of the conversation runs, or precedes this message and still has to run.
-async fn has_earlier(
-    claim: &ClaimCommand,
+async fn is_conversation_busy(
+    command: &ClaimCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<bool> {
-    sql::query(EXISTS_EARLIER).bind(claim.id.0).fetch_scalar(connection).await
+    sql::statement(EXISTS_EARLIER).bind(command.id.0).fetch_scalar(connection).await
 }
 
 /// Returns true if the workspace is free. Few executions write at one time, so each is checked: paths are compared
 /// by their components, in this one place.
-async fn has_workspace(
-    claim: &ClaimCommand,
+async fn is_workspace_free(
+    command: &ClaimCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<bool> {
-    let Some(requested) = &claim.workspace else {
+    let Some(requested) = &command.workspace else {
         return Ok(true);
     };
-    for row in sql::query(SELECT_WORKSPACES).bind(claim.id.0).fetch_all(connection).await? {
-        if workspace(row.at(0)?).overlaps(requested) {
+    for row in sql::statement(SELECT_WORKSPACES).bind(command.id.0).fetch_all(connection).await? {
+        if workspace_from_bytes(row.at(0)?).overlaps(requested) {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn bytes(workspace: &Workspace) -> Vec<u8> {
+fn path_bytes(workspace: &Workspace) -> Vec<u8> {
     workspace.path().as_os_str().as_bytes().to_vec()
 }
 
-fn workspace(bytes: Vec<u8>) -> Workspace {
+fn workspace_from_bytes(bytes: Vec<u8>) -> Workspace {
     Workspace::new(OsString::from_vec(bytes))
 }

@@ -23,13 +23,13 @@ pub(crate) async fn insert(
     event: &Event,
 ) -> sql::Result<()> {
     let body = json(&event.data)?;
-    sql::query(INSERT)
+    sql::statement(INSERT)
         .bind(id.0)
         .bind(integer(event.number))
         .bind(i64::from(attempt_id.turn))
         .bind(i64::from(attempt_id.attempt))
         .bind(micros(event.at))
-        .bind(kind(&body))
+        .bind(kind_from_json(&body))
         .bind(body)
         .execute(connection)
         .await?;
@@ -37,13 +37,13 @@ pub(crate) async fn insert(
 }
 
 /// Returns the kind of the event, which is the first member of its JSON.
-fn kind(body: &str) -> String {
+fn kind_from_json(body: &str) -> String {
     let rest = body.strip_prefix(r#"{"kind":""#).unwrap_or_default();
     rest.split('"').next().unwrap_or_default().to_owned()
 }
 
 /// Reads the events after a number, in order.
-pub(crate) async fn after(
+pub(crate) async fn read_after(
     pool: &ReaderPool,
     id: ExecutionId,
     after: u64,
@@ -52,7 +52,7 @@ pub(crate) async fn after(
 }
 
 /// Reads a limited number of events after a number, in order.
-pub(crate) async fn page_after(
+pub(crate) async fn read_page_after(
     pool: &ReaderPool,
     id: ExecutionId,
     after: u64,
@@ -67,7 +67,7 @@ async fn read(
     after: u64,
     limit: i64,
 ) -> sql::Result<Vec<Event>> {
-    let rows = sql::query(SELECT_AFTER)
+    let rows = sql::statement(SELECT_AFTER)
         .bind(id.0)
         .bind(integer(after))
         .bind(limit)
@@ -95,7 +95,7 @@ mod tests {
         let warned = EventKind::Warning { message: r#""kind":"process-started""#.to_owned() };
         for event in [EventKind::ProcessStarted { pid: 7 }, truncated, warned] {
             let value = serde_json::to_value(&event).unwrap();
-            assert_eq!(kind(&json(&event).unwrap()), value["kind"].as_str().unwrap());
+            assert_eq!(kind_from_json(&json(&event).unwrap()), value["kind"].as_str().unwrap());
         }
     }
 }

@@ -77,7 +77,7 @@ impl ExecutionRow {
         connection: &mut DatabaseConnection,
         id: ExecutionId,
     ) -> sql::Result<Option<Self>> {
-        let row = sql::query(SELECT_ROW).bind(id.0).fetch_optional(connection).await?;
+        let row = sql::statement(SELECT_ROW).bind(id.0).fetch_optional(connection).await?;
         row.map(|row| Self::read(id, Columns(&row))).transpose()
     }
 

@@ -25,7 +25,7 @@ pub(crate) async fn insert(
     digest: [u8; 32],
     id: ExecutionId,
 ) -> sql::Result<()> {
-    sql::query(INSERT_KEY)
+    sql::statement(INSERT_KEY)
         .bind(owner.0)
         .bind(agent.as_str())
         .bind(key.as_slice())
@@ -43,7 +43,7 @@ pub(crate) async fn find(
     agent: &AgentId,
     key: [u8; 32],
 ) -> sql::Result<Option<(ExecutionId, [u8; 32])>> {
-    let row = sql::query(SELECT_KEY)
+    let row = sql::statement(SELECT_KEY)
         .bind(owner.0)
         .bind(agent.as_str())
         .bind(key.as_slice())

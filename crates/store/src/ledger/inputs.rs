@@ -32,21 +32,21 @@ pub(crate) async fn insert(
     let pieces = sealed.unwrap_or_default().chunks(MAX_PIECE_BYTES);
     // In rows of bounded size, because SQLite reads and writes a large cell as a whole.
     for (number, piece) in (0_i64..).zip(pieces) {
-        let query = sql::query(INSERT).bind(id.0).bind(number).bind(piece);
-        query.execute(&mut *connection).await?;
+        let statement = sql::statement(INSERT).bind(id.0).bind(number).bind(piece);
+        statement.execute(&mut *connection).await?;
     }
     Ok(())
 }
 
 /// Erases the sealed input of an execution.
 pub(crate) async fn erase(connection: &mut DatabaseConnection, id: ExecutionId) -> sql::Result<()> {
-    sql::query(DELETE).bind(id.0).execute(connection).await?;
+    sql::statement(DELETE).bind(id.0).execute(connection).await?;
     Ok(())
 }
 
 /// Reads the sealed input of an execution; returns `None` if there is none.
 pub(crate) async fn read(pool: &ReaderPool, id: ExecutionId) -> sql::Result<Option<Vec<u8>>> {
-    let rows = sql::query(SELECT_PIECES).bind(id.0).fetch_all(pool).await?;
+    let rows = sql::statement(SELECT_PIECES).bind(id.0).fetch_all(pool).await?;
     let mut sealed = Vec::new();
     for row in &rows {
         sealed.extend_from_slice(Columns(row).get::<&[u8]>("sealed")?);
@@ -67,7 +67,7 @@ impl WriteCommand for EraseInputs {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
         let rows =
-            sql::query(SELECT_ENDED).bind(micros(self.0)).fetch_all(&mut *connection).await?;
+            sql::statement(SELECT_ENDED).bind(micros(self.0)).fetch_all(&mut *connection).await?;
         for row in &rows {
             erase(&mut *connection, ExecutionId(Columns(row).uuid("id")?)).await?;
         }

@@ -15,7 +15,7 @@ use crate::engine::fault::ledger_error;
 use crate::engine::row_codec::json;
 use crate::engine::sql;
 use changes::OpenInteraction;
-use changes::{CloseInteraction, DeliverAnswer, InteractionClosing, InteractionOpening};
+use changes::{CloseInteraction, CloseInteractionResult, DeliverAnswer, OpenInteractionResult};
 use decisions::RecordPermissionDecision;
 use row::StoredInteraction;
 
@@ -34,11 +34,11 @@ impl Interactions for Store {
         fence: Fence,
     ) -> Result<OpenOutcome, LedgerError> {
         Ok(match self.writer.submit(OpenInteraction { interaction, fence }).await? {
-            InteractionOpening::New => OpenOutcome::New,
-            InteractionOpening::Existing(known) => {
-                OpenOutcome::Existing(Box::new(self.readable(*known)))
+            OpenInteractionResult::New => OpenOutcome::New,
+            OpenInteractionResult::Existing(stored) => {
+                OpenOutcome::Existing(Box::new(self.with_readable_answer(*stored)))
             }
-            InteractionOpening::Superseded => OpenOutcome::Superseded,
+            OpenInteractionResult::Superseded => OpenOutcome::Superseded,
         })
     }
 
@@ -49,34 +49,40 @@ impl Interactions for Store {
         redacted_end: InteractionEnd,
     ) -> Result<CloseOutcome, LedgerError> {
         // The execution of an interaction never changes, so it can be read before the transaction.
-        let Some(known) = row::load(&self.readers, id).await.map_err(ledger_error)? else {
+        let Some(stored) = row::load(&self.readers, id).await.map_err(ledger_error)? else {
             return Ok(CloseOutcome::Unknown);
         };
-        let execution = known.interaction.request_key.execution;
+        let execution = stored.interaction.request_key.execution;
         let sealed = self.seal_end(id, &end, &redacted_end).map_err(ledger_error)?;
         let change = CloseInteraction { id, execution, redacted_end, sealed };
         Ok(match self.writer.submit(change).await? {
-            InteractionClosing::Closed(interaction) => {
-                CloseOutcome::Closed(Box::new(Interaction { closed: Some(end), ..*interaction }))
+            CloseInteractionResult::Closed(interaction) => {
+                CloseOutcome::Closed(Box::new(Interaction { end: Some(end), ..*interaction }))
             }
-            InteractionClosing::AlreadyClosed(known) => {
-                CloseOutcome::AlreadyClosed(self.raw(*known)?)
+            CloseInteractionResult::AlreadyClosed(stored) => {
+                CloseOutcome::AlreadyClosed(self.with_raw_answer(*stored)?)
             }
-            InteractionClosing::Unknown => CloseOutcome::Unknown,
+            CloseInteractionResult::Unknown => CloseOutcome::Unknown,
         })
     }
 
-    async fn delivered(&self, id: InteractionId, at: DateTime<Utc>) -> Result<(), LedgerError> {
-        let Some(known) = row::load(&self.readers, id).await.map_err(ledger_error)? else {
+    async fn record_delivery(
+        &self,
+        id: InteractionId,
+        at: DateTime<Utc>,
+    ) -> Result<(), LedgerError> {
+        let Some(stored) = row::load(&self.readers, id).await.map_err(ledger_error)? else {
             return Ok(());
         };
-        let execution = known.interaction.request_key.execution;
+        let execution = stored.interaction.request_key.execution;
         self.writer.submit(DeliverAnswer { id, execution, at }).await
     }
 
     async fn interaction(&self, id: InteractionId) -> Result<Option<Interaction>, LedgerError> {
-        let known = row::load(&self.readers, id).await.map_err(ledger_error)?;
-        known.map(|known| self.raw(known).map(|interaction| *interaction)).transpose()
+        let stored = row::load(&self.readers, id).await.map_err(ledger_error)?;
+        stored
+            .map(|stored| self.with_raw_answer(stored).map(|interaction| *interaction))
+            .transpose()
     }
 
     async fn interactions(
@@ -86,7 +92,7 @@ impl Interactions for Store {
         row::list(&self.readers, &filter).await.map_err(ledger_error)
     }
 
-    async fn decide(&self, decision: PermissionDecision) -> Result<(), LedgerError> {
+    async fn record_decision(&self, decision: PermissionDecision) -> Result<(), LedgerError> {
         self.writer.submit(RecordPermissionDecision(decision)).await
     }
 
@@ -118,11 +124,11 @@ impl Store {
 
     /// Returns an interaction with its raw answer, or without an answer if the raw one does not open: an error would
     /// make the agent wait for a read that never succeeds.
-    fn readable(&self, known: StoredInteraction) -> Interaction {
-        let mut redacted = known.interaction.clone();
-        known.raw(&self.answer_cipher).unwrap_or_else(|error| {
+    fn with_readable_answer(&self, stored: StoredInteraction) -> Interaction {
+        let mut redacted = stored.interaction.clone();
+        stored.with_raw_answer(&self.answer_cipher).unwrap_or_else(|error| {
             tracing::error!(interaction = %redacted.id, %error, "answer to an interaction cannot be read");
-            if let Some(closed) = &mut redacted.closed {
+            if let Some(closed) = &mut redacted.end {
                 closed.answer.value = None;
             }
             redacted
@@ -130,7 +136,7 @@ impl Store {
     }
 
     /// Returns an interaction with its raw answer, if it has one.
-    fn raw(&self, known: StoredInteraction) -> Result<Box<Interaction>, LedgerError> {
-        known.raw(&self.answer_cipher).map(Box::new).map_err(ledger_error)
+    fn with_raw_answer(&self, stored: StoredInteraction) -> Result<Box<Interaction>, LedgerError> {
+        stored.with_raw_answer(&self.answer_cipher).map(Box::new).map_err(ledger_error)
     }
 }

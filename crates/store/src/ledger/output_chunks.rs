@@ -6,7 +6,7 @@ use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::execution::event::{Chunk, MAX_CHUNK_BYTES, TextChannel, TextRange};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::history::TextSlice;
-use algonius_actors::report::pieces;
+use algonius_actors::report::split_into_chunks;
 use async_trait::async_trait;
 
 use crate::engine::fault::decode_error;
@@ -79,7 +79,7 @@ impl WriteCommand for DeleteOutput {
     }
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        sql::query(DELETE)
+        sql::statement(DELETE)
             .bind(self.id.0)
             .bind(i64::from(self.attempt_id.turn))
             .bind(i64::from(self.attempt_id.attempt))
@@ -105,7 +105,7 @@ async fn insert_with(
     id: ExecutionId,
     chunk: &Chunk,
 ) -> sql::Result<()> {
-    sql::query(statement)
+    sql::statement(statement)
         .bind(id.0)
         .bind(i64::from(chunk.attempt_id.turn))
         .bind(i64::from(chunk.attempt_id.attempt))
@@ -139,7 +139,7 @@ pub(crate) async fn insert_whole(
     text: &str,
 ) -> sql::Result<()> {
     let mut offset = 0;
-    for (number, text) in (0..).zip(pieces(text)) {
+    for (number, text) in (0..).zip(split_into_chunks(text)) {
         let length = text.len() as u64;
         insert(connection, id, &Chunk { attempt_id, channel, number, offset, text }).await?;
         offset += length;
@@ -151,26 +151,26 @@ pub(crate) async fn insert_whole(
 pub(crate) async fn read_range(
     pool: &ReaderPool,
     id: ExecutionId,
-    span: TextRange,
+    range: TextRange,
 ) -> sql::Result<String> {
-    String::from_utf8(read_bytes(pool, id, span).await?).or_else(|error| {
+    String::from_utf8(read_bytes(pool, id, range).await?).or_else(|error| {
         complete_characters(error.as_bytes())?;
         Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())
     })
 }
 
 /// Reads the complete characters of a range.
-pub(crate) async fn text_range(
+pub(crate) async fn read_slice(
     pool: &ReaderPool,
     id: ExecutionId,
-    span: TextRange,
+    range: TextRange,
 ) -> sql::Result<TextSlice> {
-    let mut bytes = read_bytes(pool, id, span).await?;
+    let mut bytes = read_bytes(pool, id, range).await?;
     let Range { start, end } = complete_characters(&bytes)?;
     bytes.truncate(end);
     bytes.drain(..start);
     let text = String::from_utf8(bytes).map_err(decode_error)?;
-    Ok(TextSlice { from: span.from + start as u64, text })
+    Ok(TextSlice { from: range.from + start as u64, text })
 }
 
 /// Returns the range of the complete characters; the bytes may start and end within a character.
@@ -183,20 +183,20 @@ fn complete_characters(bytes: &[u8]) -> sql::Result<Range<usize>> {
     }
 }
 
-async fn read_bytes(pool: &ReaderPool, id: ExecutionId, span: TextRange) -> sql::Result<Vec<u8>> {
-    let longest = i64::try_from(MAX_CHUNK_BYTES).unwrap_or(i64::MAX);
-    let length = usize::try_from(span.to.saturating_sub(span.from)).unwrap_or(usize::MAX);
+async fn read_bytes(pool: &ReaderPool, id: ExecutionId, range: TextRange) -> sql::Result<Vec<u8>> {
+    let max_chunk_bytes = i64::try_from(MAX_CHUNK_BYTES).unwrap_or(i64::MAX);
+    let length = usize::try_from(range.to.saturating_sub(range.from)).unwrap_or(usize::MAX);
     // The caller chooses the range, so it must not choose the allocation.
     let bytes = Vec::with_capacity(length.min(MAX_INITIAL_CAPACITY));
-    let mut assembler = RangeAssembler { span, next: None, bytes };
-    sql::query(SELECT_RANGE)
+    let mut assembler = RangeAssembler { range, next_offset: None, bytes };
+    sql::statement(SELECT_RANGE)
         .bind(id.0)
-        .bind(i64::from(span.attempt_id.turn))
-        .bind(i64::from(span.attempt_id.attempt))
-        .bind(span.channel.as_str())
+        .bind(i64::from(range.attempt_id.turn))
+        .bind(i64::from(range.attempt_id.attempt))
+        .bind(range.channel.as_str())
         // The chunk that contains the first byte starts at most one chunk before it; the index finds it by this.
-        .bind(integer(span.from).saturating_sub(longest))
-        .bind(integer(span.to))
+        .bind(integer(range.from).saturating_sub(max_chunk_bytes))
+        .bind(integer(range.to))
         .for_each_row(pool, |row| {
             let start = u64::try_from(row.integer(0)?).map_err(decode_error)?;
             assembler.push(start, row.text(1)?)
@@ -207,23 +207,24 @@ async fn read_bytes(pool: &ReaderPool, id: ExecutionId, span: TextRange) -> sql:
 
 /// Assembler of chunks that keeps only the bytes within the range.
 struct RangeAssembler {
-    span: TextRange,
-    next: Option<u64>,
+    range: TextRange,
+    next_offset: Option<u64>,
     bytes: Vec<u8>,
 }
 
 impl RangeAssembler {
     fn push(&mut self, start: u64, chunk: &[u8]) -> sql::Result<()> {
-        let expected = self.next.unwrap_or(start.min(self.span.from));
+        let expected = self.next_offset.unwrap_or(start.min(self.range.from));
         // A gap would shift every later byte of the range without notice.
         if start != expected {
             return Err(decode_error("a chunk of text is missing"));
         }
         let end = start + chunk.len() as u64;
-        let index = |at: u64| usize::try_from(at.clamp(start, end) - start).unwrap_or(usize::MAX);
-        let part = chunk.get(index(self.span.from)..index(self.span.to));
+        let index =
+            |offset: u64| usize::try_from(offset.clamp(start, end) - start).unwrap_or(usize::MAX);
+        let part = chunk.get(index(self.range.from)..index(self.range.to));
         self.bytes.extend_from_slice(part.unwrap_or_default());
-        self.next = Some(end);
+        self.next_offset = Some(end);
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct RecordEvents {
     /// Generation of the claim under which they were created.
     pub(crate) fence: Fence,
     /// Text and events to append.
-    pub(crate) lines: WriteBatch,
+    pub(crate) batch: WriteBatch,
 }
 
 #[async_trait]
@@ -35,17 +35,17 @@ impl WriteCommand for RecordEvents {
             return Ok(false);
         };
         // Text needs no valid fence: it belongs to its attempt, also if a later one has been claimed.
-        output_chunks::insert_all(connection, self.id, &self.lines.chunks).await?;
+        output_chunks::insert_all(connection, self.id, &self.batch.chunks).await?;
         if execution_row.fence != self.fence
             || (execution_row.outcome.is_some() && !self.is_cleanup_only())
         {
             return Ok(false);
         }
         // Without events the row does not change, and one page less is written.
-        if self.lines.events.is_empty() {
+        if self.batch.events.is_empty() {
             return Ok(true);
         }
-        execution_row.append_all(connection, &self.lines.events).await?;
+        execution_row.append_all(connection, &self.batch.events).await?;
         execution_row.save(connection).await?;
         Ok(true)
     }
@@ -54,8 +54,8 @@ impl WriteCommand for RecordEvents {
 impl RecordEvents {
     /// Returns true if all events are state changes to or from the clean-up, which follow the end.
     fn is_cleanup_only(&self) -> bool {
-        self.lines.events.iter().all(|(_, event)| match event {
-            EventKind::StateChanged(moved) => [moved.from, moved.to].contains(&State::Cleanup),
+        self.batch.events.iter().all(|(_, event)| match event {
+            EventKind::StateChanged(change) => [change.from, change.to].contains(&State::Cleanup),
             EventKind::ProcessStarted { .. }
             | EventKind::AttemptFailed(_)
             | EventKind::Deferred(_)

@@ -58,32 +58,32 @@ impl WriteCommand for ResumeCommand {
 
 /// Records the keys of the message. Returns true if the message is new.
 async fn record_keys(
-    resume: &ResumeCommand,
+    command: &ResumeCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<bool> {
-    for key in resume.keys.each() {
+    for key in command.keys.iter() {
         let existing =
-            idempotency_keys::find(&mut *connection, resume.owner, &resume.agent, key).await?;
+            idempotency_keys::find(&mut *connection, command.owner, &command.agent, key).await?;
         if existing.is_some() {
             return Ok(false);
         }
     }
-    let sender = (resume.owner, &resume.agent);
-    for key in resume.keys.each() {
-        idempotency_keys::insert(connection, &sender, key, resume.digest, resume.id).await?;
+    let sender = (command.owner, &command.agent);
+    for key in command.keys.iter() {
+        idempotency_keys::insert(connection, &sender, key, command.digest, command.id).await?;
     }
     Ok(true)
 }
 
 async fn update_parameters(
-    resume: &ResumeCommand,
+    command: &ResumeCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<()> {
-    sql::query(UPDATE_PARAMETERS)
-        .bind(resume.id.0)
-        .bind(json(&resume.params)?)
-        .bind(resume.replayable)
-        .bind(json(&resume.overrides)?)
+    sql::statement(UPDATE_PARAMETERS)
+        .bind(command.id.0)
+        .bind(json(&command.params)?)
+        .bind(command.replayable)
+        .bind(json(&command.overrides)?)
         .execute(connection)
         .await?;
     Ok(())

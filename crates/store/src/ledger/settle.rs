@@ -1,6 +1,6 @@
 //! End of an execution, which happens only once.
 
-use algonius_actors::ports::interactions::reports::{position_before_end, settled};
+use algonius_actors::ports::interactions::reports::{end_by_settlement, position_before_end};
 use algonius_actors::ports::ledger::Settlement;
 use async_trait::async_trait;
 
@@ -23,16 +23,21 @@ impl WriteCommand for Settlement {
             return Ok(false);
         };
         // Text needs no valid fence, so it is stored even if another settlement came first.
-        output_chunks::insert_all(connection, self.id, &self.lines.chunks).await?;
+        output_chunks::insert_all(connection, self.id, &self.batch.chunks).await?;
         // An actor and its successor may both settle; the first commit decides, and the second must not add an event.
         if execution_row.outcome.is_some() || execution_row.fence != self.fence {
             return Ok(false);
         }
-        let (before, last) = self.lines.events.split_at(position_before_end(&self.lines.events));
-        execution_row.append_all(connection, before).await?;
-        interactions::end_all(connection, &mut execution_row, &settled(self.outcome, self.at))
-            .await?;
-        execution_row.append_all(connection, last).await?;
+        let (events_before_end, end_events) =
+            self.batch.events.split_at(position_before_end(&self.batch.events));
+        execution_row.append_all(connection, events_before_end).await?;
+        interactions::end_all(
+            connection,
+            &mut execution_row,
+            &end_by_settlement(self.outcome, self.at),
+        )
+        .await?;
+        execution_row.append_all(connection, end_events).await?;
         apply_settlement(self, &mut execution_row)?;
         execution_row.save(connection).await?;
         // In the same commit as the end: no crash may leave a raw input that nobody needs any more.

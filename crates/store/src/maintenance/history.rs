@@ -41,15 +41,19 @@ impl History for Store {
         after: u64,
         limit: u32,
     ) -> Result<Vec<Event>, LedgerError> {
-        events::page_after(&self.readers, id, after, limit).await.map_err(ledger_error)
+        events::read_page_after(&self.readers, id, after, limit).await.map_err(ledger_error)
     }
 
-    async fn texts(&self, id: ExecutionId) -> Result<Vec<TextRange>, LedgerError> {
+    async fn text_ranges(&self, id: ExecutionId) -> Result<Vec<TextRange>, LedgerError> {
         texts(&self.readers, id).await.map_err(ledger_error)
     }
 
-    async fn text_range(&self, id: ExecutionId, span: TextRange) -> Result<TextSlice, LedgerError> {
-        output_chunks::text_range(&self.readers, id, span).await.map_err(ledger_error)
+    async fn text_slice(
+        &self,
+        id: ExecutionId,
+        range: TextRange,
+    ) -> Result<TextSlice, LedgerError> {
+        output_chunks::read_slice(&self.readers, id, range).await.map_err(ledger_error)
     }
 
     async fn callers(&self) -> Result<BTreeMap<PrincipalId, String>, LedgerError> {
@@ -72,14 +76,14 @@ impl History for Store {
         self.writer.submit(EraseInputs(before)).await
     }
 
-    async fn shrink(&self) -> Result<u64, LedgerError> {
+    async fn release_free_pages(&self) -> Result<u64, LedgerError> {
         self.writer.submit(ReleaseFreePages).await
     }
 }
 
 async fn texts(pool: &ReaderPool, id: ExecutionId) -> sql::Result<Vec<TextRange>> {
-    let rows = sql::query(SELECT_TEXT_LENGTHS).bind(id.0).fetch_all(pool).await?;
-    let span = |columns: Columns<'_>| {
+    let rows = sql::statement(SELECT_TEXT_LENGTHS).bind(id.0).fetch_all(pool).await?;
+    let text_range = |columns: Columns<'_>| {
         let channel = columns.keyword("channel", TextChannel::parse)?;
         Ok(TextRange {
             attempt_id: attempt_id(columns)?,
@@ -88,28 +92,28 @@ async fn texts(pool: &ReaderPool, id: ExecutionId) -> sql::Result<Vec<TextRange>
             to: columns.number("bytes")?,
         })
     };
-    rows.iter().map(|row| span(Columns(row))).collect()
+    rows.iter().map(|row| text_range(Columns(row))).collect()
 }
 
 async fn callers(pool: &ReaderPool) -> sql::Result<BTreeMap<PrincipalId, String>> {
-    let rows = sql::query("SELECT id, name FROM principals").fetch_all(pool).await?;
-    let each = rows.iter().map(Columns);
-    each.map(|row| Ok((PrincipalId(row.uuid("id")?), row.get("name")?))).collect()
+    let rows = sql::statement("SELECT id, name FROM principals").fetch_all(pool).await?;
+    let columns = rows.iter().map(Columns);
+    columns.map(|row| Ok((PrincipalId(row.uuid("id")?), row.get("name")?))).collect()
 }
 
 async fn storage_stats(pool: &ReaderPool, database: &Path) -> sql::Result<StorageStats> {
-    let row = sql::query(SELECT_STORAGE_STATS).blocking().fetch_one(pool).await?;
+    let row = sql::statement(SELECT_STORAGE_STATS).blocking().fetch_one(pool).await?;
     let columns = Columns(&row);
     let executions: u64 = columns.number("executions")?;
     let unfinished: u64 = columns.number("unfinished")?;
-    let page: u64 = columns.number("page")?;
-    let log = std::fs::metadata(database.with_extension("db-wal")); // None where it is folded in.
+    let page_bytes: u64 = columns.number("page")?;
+    let log_metadata = std::fs::metadata(database.with_extension("db-wal")); // None where it is folded in.
     Ok(StorageStats {
         executions,
         ended: executions.saturating_sub(unfinished),
         oldest: columns.maybe_time("oldest")?,
-        bytes: page * columns.number::<u64>("pages")?,
-        free_bytes: page * columns.number::<u64>("free")?,
-        log_bytes: log.map(|log| log.len()).unwrap_or_default(),
+        bytes: page_bytes * columns.number::<u64>("pages")?,
+        free_bytes: page_bytes * columns.number::<u64>("free")?,
+        log_bytes: log_metadata.map(|metadata| metadata.len()).unwrap_or_default(),
     })
 }

@@ -33,28 +33,30 @@ impl WriteCommand for RetentionBatch {
     type Answer = u64;
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
-        let rows = sql::query(SELECT_ENDED)
+        let rows = sql::statement(SELECT_ENDED)
             .bind(self.from.map_or(i64::MIN, micros))
             .bind(self.before.map_or(i64::MAX, micros))
             .bind(i64::from(self.limit))
             .fetch_all(&mut *connection)
             .await?;
-        let (mut removed, mut chunks) = (0, 0);
+        let (mut removed_count, mut chunk_count) = (0, 0);
         for row in &rows {
-            if chunks >= MAX_BATCH_CHUNKS {
+            if chunk_count >= MAX_BATCH_CHUNKS {
                 break;
             }
             let id = Columns(row).uuid("id")?;
-            chunks += count_chunks(&mut *connection, id).await?;
-            removed += sql::query(DELETE_EXECUTION).bind(id).execute(&mut *connection).await?;
+            chunk_count += count_chunks(&mut *connection, id).await?;
+            removed_count +=
+                sql::statement(DELETE_EXECUTION).bind(id).execute(&mut *connection).await?;
         }
-        Ok(removed)
+        Ok(removed_count)
     }
 }
 
 async fn count_chunks(connection: impl Queryable, id: Uuid) -> sql::Result<u64> {
-    let count = sql::query("SELECT count(*) AS chunks FROM chunks WHERE execution = $1").bind(id);
-    Columns(&count.fetch_one(connection).await?).number("chunks")
+    let query =
+        sql::statement("SELECT count(*) AS chunks FROM chunks WHERE execution = $1").bind(id);
+    Columns(&query.fetch_one(connection).await?).number("chunks")
 }
 
 /// Removal of one execution, if it has ended.
@@ -65,12 +67,13 @@ impl WriteCommand for RemoveExecution {
     type Answer = Deletion;
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<Deletion> {
-        let removed = sql::query(DELETE_EXECUTION).bind(self.0.0).execute(&mut *connection).await?;
-        if removed > 0 {
+        let removed_count =
+            sql::statement(DELETE_EXECUTION).bind(self.0.0).execute(&mut *connection).await?;
+        if removed_count > 0 {
             return Ok(Deletion::Removed);
         }
-        let row = sql::query("SELECT 1 FROM executions WHERE id = $1").bind(self.0.0);
-        let exists = row.fetch_optional(connection).await?.is_some();
+        let query = sql::statement("SELECT 1 FROM executions WHERE id = $1").bind(self.0.0);
+        let exists = query.fetch_optional(connection).await?.is_some();
         Ok(if exists { Deletion::Unfinished } else { Deletion::Unknown })
     }
 }
@@ -83,21 +86,22 @@ impl WriteCommand for ReleaseFreePages {
     type Answer = u64;
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
-        let (pages, free) = pages(connection).await?;
-        if free <= MAX_RELEASED_PAGES.max(pages / FREE_PAGE_DIVISOR) {
+        let (page_count, free_count) = count_pages(connection).await?;
+        if free_count <= MAX_RELEASED_PAGES.max(page_count / FREE_PAGE_DIVISOR) {
             return Ok(0);
         }
         // Each step of the statement frees one page.
-        sql::query("PRAGMA incremental_vacuum(256)").fetch_all(&mut *connection).await?;
-        let size: i64 = sql::query("PRAGMA page_size").fetch_scalar(&mut *connection).await?;
-        let (remaining, _) = self::pages(connection).await?;
-        Ok(u64::try_from((pages - remaining) * size).unwrap_or_default())
+        sql::statement("PRAGMA incremental_vacuum(256)").fetch_all(&mut *connection).await?;
+        let page_bytes: i64 =
+            sql::statement("PRAGMA page_size").fetch_scalar(&mut *connection).await?;
+        let (remaining_count, _) = count_pages(connection).await?;
+        Ok(u64::try_from((page_count - remaining_count) * page_bytes).unwrap_or_default())
     }
 }
 
 /// Returns the number of all pages and of free pages.
-async fn pages(connection: &mut DatabaseConnection) -> sql::Result<(i64, i64)> {
-    let all = sql::query("PRAGMA page_count").fetch_scalar(&mut *connection).await?;
-    let free = sql::query("PRAGMA freelist_count").fetch_scalar(connection).await?;
-    Ok((all, free))
+async fn count_pages(connection: &mut DatabaseConnection) -> sql::Result<(i64, i64)> {
+    let page_count = sql::statement("PRAGMA page_count").fetch_scalar(&mut *connection).await?;
+    let free_count = sql::statement("PRAGMA freelist_count").fetch_scalar(connection).await?;
+    Ok((page_count, free_count))
 }

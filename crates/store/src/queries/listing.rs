@@ -5,7 +5,7 @@ use algonius_actors::model::execution::State;
 use algonius_actors::model::execution::record::ExecutionFilter;
 
 use crate::engine::row_codec::micros;
-use crate::engine::sql::{self, Query};
+use crate::engine::sql::{self, SqlStatement};
 
 /// Columns of a record, without the columns that the table computes for its indexes.
 pub(crate) const RECORD_COLUMNS: &str = "
@@ -20,8 +20,8 @@ const IS_DEFERRED: &str = "(outcome IS NULL AND +state = 'failed' \
 /// Builds the query for matching executions, newest first. The text contains only the requested conditions, so that
 /// each of the few possible texts uses its index. A `+` prevents an index lookup for a column: the result of an
 /// index over several values would have to be sorted.
-pub(crate) fn query(filter: ExecutionFilter) -> Query {
-    let mut query = sql::query(format!("SELECT {RECORD_COLUMNS} FROM executions WHERE 1 = 1"));
+pub(crate) fn query(filter: ExecutionFilter) -> SqlStatement {
+    let mut query = sql::statement(format!("SELECT {RECORD_COLUMNS} FROM executions WHERE 1 = 1"));
     push_subject_filters(&mut query, &filter);
     push_state_filters(&mut query, &filter);
     push_time_filters(&mut query, &filter);
@@ -32,7 +32,7 @@ pub(crate) fn query(filter: ExecutionFilter) -> Query {
     query
 }
 
-fn push_subject_filters(query: &mut Query, filter: &ExecutionFilter) {
+fn push_subject_filters(query: &mut SqlStatement, filter: &ExecutionFilter) {
     if let Some(agent) = &filter.agent {
         query.push(" AND agent = ").push_bind(agent.as_str().to_owned());
     }
@@ -49,7 +49,7 @@ fn push_subject_filters(query: &mut Query, filter: &ExecutionFilter) {
     if let Some(owner) = filter.owner {
         query.push(" AND owner = ").push_bind(owner.0);
     }
-    if let Some(caller) = &filter.caller {
+    if let Some(caller) = &filter.owner_name {
         query.push(" AND owner = (SELECT id FROM principals WHERE name = ");
         query.push_bind(caller.clone()).push(")");
     }
@@ -59,12 +59,12 @@ fn push_subject_filters(query: &mut Query, filter: &ExecutionFilter) {
     if let Some(schedule) = &filter.schedule {
         query.push(" AND schedule = ").push_bind(schedule.clone());
     }
-    if let Some(trigger) = &filter.trigger {
+    if let Some(trigger) = &filter.trigger_kind {
         query.push(" AND made_by = ").push_bind(trigger.clone());
     }
 }
 
-fn push_state_filters(query: &mut Query, filter: &ExecutionFilter) {
+fn push_state_filters(query: &mut SqlStatement, filter: &ExecutionFilter) {
     if filter.unfinished {
         query.push(" AND outcome IS NULL");
     }
@@ -96,7 +96,7 @@ fn push_state_filters(query: &mut Query, filter: &ExecutionFilter) {
     }
 }
 
-fn push_time_filters(query: &mut Query, filter: &ExecutionFilter) {
+fn push_time_filters(query: &mut SqlStatement, filter: &ExecutionFilter) {
     if let Some(since) = filter.since {
         query.push(" AND accepted_at >= ").push_bind(micros(since));
     }
@@ -108,7 +108,7 @@ fn push_time_filters(query: &mut Query, filter: &ExecutionFilter) {
     }
 }
 
-fn push_in_list(query: &mut Query, column: &str, values: impl IntoIterator<Item = String>) {
+fn push_in_list(query: &mut SqlStatement, column: &str, values: impl IntoIterator<Item = String>) {
     query.push(" AND +").push(column).push(" IN (");
     query.push_list(values).push(")");
 }

@@ -16,7 +16,7 @@ use crate::ledger::execution_row::attempt_id;
 pub(crate) async fn load(pool: &ReaderPool, id: ExecutionId) -> sql::Result<Option<Record>> {
     static SELECT_BY_ID: LazyLock<String> =
         LazyLock::new(|| format!("SELECT {RECORD_COLUMNS} FROM executions WHERE id = $1"));
-    let row = sql::query(SELECT_BY_ID.as_str()).bind(id.0).fetch_optional(pool).await?;
+    let row = sql::statement(SELECT_BY_ID.as_str()).bind(id.0).fetch_optional(pool).await?;
     row.map(|row| record(Columns(&row))).transpose()
 }
 
@@ -45,8 +45,8 @@ pub(crate) fn record(columns: Columns<'_>) -> sql::Result<Record> {
         params: columns.json("params")?,
         overrides: columns.json("overrides")?,
         replayable: columns.get("replayable")?,
-        requested: RequestedInput {
-            interactions: columns.number("asks")?,
+        requested_input: RequestedInput {
+            open_interactions: columns.number("asks")?,
             answered: columns.get("answered")?,
             interruption: columns.maybe_keyword("interruption", Interruption::parse)?,
         },

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 
 use crate::engine::fault::decode_error;
 use crate::engine::row_codec::{Columns, micros};
-use crate::engine::sql::{self, DatabaseConnection, Query, ReaderPool, SqlRow};
+use crate::engine::sql::{self, DatabaseConnection, ReaderPool, SqlRow, SqlStatement};
 
 const INSERT: &str = "
     INSERT INTO occurrences
@@ -32,14 +32,14 @@ pub(crate) async fn insert(
     connection: &mut DatabaseConnection,
     occurrence: &Occurrence,
 ) -> sql::Result<bool> {
-    let changed_rows = sql::query(INSERT)
+    let changed_rows = sql::statement(INSERT)
         .bind(occurrence.schedule.as_str())
         .bind(micros(occurrence.planned))
         .bind(micros(occurrence.due))
         .bind(occurrence.cause.as_str())
         .bind(occurrence.status.as_str())
         .bind(occurrence.reason.as_deref())
-        .bind(i64::from(occurrence.times))
+        .bind(i64::from(occurrence.time_count))
         .bind(micros(occurrence.decided_at))
         .bind(occurrence.agent.as_str())
         .bind(occurrence.owner.0)
@@ -53,7 +53,7 @@ pub(crate) async fn insert(
 
 /// Reads the occurrences that are not finished.
 pub(crate) async fn list_open(pool: &ReaderPool) -> sql::Result<Vec<Occurrence>> {
-    read_rows(&sql::query(SELECT_OPEN).blocking().fetch_all(pool).await?)
+    read_rows(&sql::statement(SELECT_OPEN).blocking().fetch_all(pool).await?)
 }
 
 /// Reads the occurrences of a schedule since a time.
@@ -62,7 +62,7 @@ pub(crate) async fn list_since(
     schedule: &ScheduleId,
     since: DateTime<Utc>,
 ) -> sql::Result<Vec<Occurrence>> {
-    let query = sql::query(SELECT_SINCE).blocking().bind(schedule.as_str()).bind(micros(since));
+    let query = sql::statement(SELECT_SINCE).blocking().bind(schedule.as_str()).bind(micros(since));
     read_rows(&query.fetch_all(pool).await?)
 }
 
@@ -75,31 +75,31 @@ pub(crate) async fn list_page(
 }
 
 /// Builds a query with only the requested conditions, so that each of the few possible texts uses its index.
-fn page_query(query: OccurrenceQuery) -> Query {
-    let mut text = sql::query("SELECT * FROM occurrences WHERE 1 = 1");
+fn page_query(query: OccurrenceQuery) -> SqlStatement {
+    let mut statement = sql::statement("SELECT * FROM occurrences WHERE 1 = 1");
     if let Some(schedule) = query.schedule {
-        text.push(" AND schedule = ").push_bind(schedule.as_str().to_owned());
+        statement.push(" AND schedule = ").push_bind(schedule.as_str().to_owned());
     }
     if let Some(owner) = query.owner {
-        text.push(" AND owner = ").push_bind(owner.0);
+        statement.push(" AND owner = ").push_bind(owner.0);
     }
     if let Some(agents) = query.agents {
-        text.push(" AND agent IN (");
-        text.push_list(agents.iter().map(|agent| agent.as_str().to_owned())).push(")");
+        statement.push(" AND agent IN (");
+        statement.push_list(agents.iter().map(|agent| agent.as_str().to_owned())).push(")");
     }
     if let Some(status) = query.status {
-        text.push(" AND verdict = ").push_bind(status.as_str());
+        statement.push(" AND verdict = ").push_bind(status.as_str());
     }
     if let Some(since) = query.since {
-        text.push(" AND planned_at >= ").push_bind(micros(since));
+        statement.push(" AND planned_at >= ").push_bind(micros(since));
     }
     if let Some((at, id)) = query.before {
-        text.push(" AND (planned_at, schedule) < (").push_bind(micros(at));
-        text.push(", ").push_bind(id.as_str().to_owned()).push(")");
+        statement.push(" AND (planned_at, schedule) < (").push_bind(micros(at));
+        statement.push(", ").push_bind(id.as_str().to_owned()).push(")");
     }
-    text.push(" ORDER BY planned_at DESC, schedule DESC LIMIT ");
-    text.push_bind(i64::from(query.limit));
-    text
+    statement.push(" ORDER BY planned_at DESC, schedule DESC LIMIT ");
+    statement.push_bind(i64::from(query.limit));
+    statement
 }
 
 fn read_rows(rows: &[SqlRow]) -> sql::Result<Vec<Occurrence>> {
@@ -115,7 +115,7 @@ fn occurrence(columns: Columns<'_>) -> sql::Result<Occurrence> {
         cause: columns.keyword("cause", OccurrenceCause::parse)?,
         status: columns.keyword("verdict", OccurrenceStatus::parse)?,
         reason: columns.get("reason")?,
-        times: columns.number("times")?,
+        time_count: columns.number("times")?,
         decided_at: columns.time("decided_at")?,
         agent: AgentId::new(columns.get::<&str>("agent")?).map_err(decode_error)?,
         owner: PrincipalId(columns.uuid("owner")?),

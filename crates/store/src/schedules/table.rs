@@ -80,7 +80,7 @@ impl WriteCommand for PutSchedules {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         for schedule in &self.0 {
-            sql::query(UPSERT_SCHEDULE)
+            sql::statement(UPSERT_SCHEDULE)
                 .bind(schedule.spec.id.as_str())
                 .bind(schedule.owner.0)
                 .bind(json(&schedule.origin)?)
@@ -88,10 +88,10 @@ impl WriteCommand for PutSchedules {
                 .bind(schedule.paused)
                 .bind(micros(schedule.created_at))
                 .bind(micros(schedule.changed_at))
-                .bind(sealed(&schedule.sealed))
+                .bind(sealed_column(&schedule.sealed))
                 .execute(&mut *connection)
                 .await?;
-            sql::query(UPSERT_CURSOR)
+            sql::statement(UPSERT_CURSOR)
                 .bind(schedule.spec.id.as_str())
                 .bind(micros(schedule.cursor))
                 .execute(&mut *connection)
@@ -111,7 +111,7 @@ impl WriteCommand for RemoveSchedules {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         for (id, text) in self.0.iter().flat_map(|id| DELETE_SCHEDULE.map(|text| (id, text))) {
-            sql::query(text).bind(id.as_str()).execute(&mut *connection).await?;
+            sql::statement(text).bind(id.as_str()).execute(&mut *connection).await?;
         }
         Ok(())
     }
@@ -126,24 +126,24 @@ impl WriteCommand for AdvanceSchedules {
     }
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<Self::Answer> {
-        let mut all = Vec::with_capacity(self.0.len());
+        let mut inserted_per_schedule = Vec::with_capacity(self.0.len());
         for advance in &self.0 {
-            let moved = sql::query(UPDATE_CURSOR)
+            let changed_rows = sql::statement(UPDATE_CURSOR)
                 .bind(advance.schedule.as_str())
                 .bind(micros(advance.cursor))
                 .execute(&mut *connection)
                 .await?;
-            let mut fresh = Vec::new();
-            if moved == 1 {
+            let mut inserted = Vec::new();
+            if changed_rows == 1 {
                 for occurrence in &advance.occurrences {
                     if insert(&mut *connection, occurrence).await? {
-                        fresh.push(occurrence.clone());
+                        inserted.push(occurrence.clone());
                     }
                 }
             }
-            all.push(fresh);
+            inserted_per_schedule.push(inserted);
         }
-        Ok(all)
+        Ok(inserted_per_schedule)
     }
 }
 
@@ -158,7 +158,7 @@ impl WriteCommand for SettleOccurrences {
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         for settled in &self.0 {
             let fired_at = (settled.status == OccurrenceStatus::Fired).then(|| micros(settled.at));
-            sql::query(UPDATE_STATUS)
+            sql::statement(UPDATE_STATUS)
                 .bind(settled.schedule.as_str())
                 .bind(micros(settled.planned))
                 .bind(settled.status.as_str())
@@ -182,7 +182,7 @@ impl WriteCommand for RecordOccurrenceEnd {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         let OccurrenceEnding { outcome, code, recovered, at } = self.ending;
-        sql::query(UPDATE_ENDING)
+        sql::statement(UPDATE_ENDING)
             .bind(self.schedule.as_str())
             .bind(micros(self.planned))
             .bind(outcome.as_str())
@@ -204,20 +204,20 @@ impl WriteCommand for RemoveOccurrences {
     }
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
-        let query = sql::query(DELETE_OLD_OCCURRENCES)
+        let statement = sql::statement(DELETE_OLD_OCCURRENCES)
             .bind(micros(self.before))
             .bind(i64::from(self.limit));
-        Ok(query.execute(connection).await?)
+        Ok(statement.execute(connection).await?)
     }
 }
 
 /// Reads every schedule.
 pub(crate) async fn read(pool: &ReaderPool) -> sql::Result<Vec<Schedule>> {
-    let rows = sql::query(SELECT_SCHEDULES).blocking().fetch_all(pool).await?;
+    let rows = sql::statement(SELECT_SCHEDULES).blocking().fetch_all(pool).await?;
     rows.iter().map(|row| schedule(Columns(row))).collect()
 }
 
-fn sealed(texts: &SealedTexts) -> Option<&[u8]> {
+fn sealed_column(texts: &SealedTexts) -> Option<&[u8]> {
     match texts {
         SealedTexts::Unchecked => None,
         SealedTexts::Plain => Some(&[]),

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::*;
 use crate::conformance::agent;
 use crate::conformance::interactions::{
-    InteractionPorts, answer_text, answered, interactions_conformance, question,
+    InteractionPorts, answer_text, answered_end, interactions_conformance, permission_request,
 };
 
 /// Answer that no file may contain.
@@ -20,9 +20,9 @@ const SECRET: &str = "hunter2-is-my-key";
 mod sqlite {
     use super::*;
 
-    interactions_conformance!(fresh_ports);
+    interactions_conformance!(open_ports);
 
-    async fn fresh_ports() -> (InteractionPorts, TempDir) {
+    async fn open_ports() -> (InteractionPorts, TempDir) {
         let folder = TempDir::new().unwrap();
         let store = Arc::new(open(folder.path()).await);
         (ports(&store), folder)
@@ -32,9 +32,9 @@ mod sqlite {
 mod memory {
     use super::*;
 
-    interactions_conformance!(fresh_ports);
+    interactions_conformance!(open_ports);
 
-    async fn fresh_ports() -> (InteractionPorts, ()) {
+    async fn open_ports() -> (InteractionPorts, ()) {
         let memory = Arc::new(MemoryLedger::default());
         let ports = InteractionPorts {
             ledger: memory.clone(),
@@ -61,10 +61,10 @@ async fn no_file_contains_a_raw_answer() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
     let ports = ports(&store);
-    let (id, fence) = ports.running().await;
-    let interaction = ports.opened(question(id, "1", 5), fence).await;
-    let end = answered(answer_text(SECRET), 6);
-    let redacted_end = answered(answer_text("the answer is redacted"), 6);
+    let (id, fence) = ports.running_execution().await;
+    let interaction = ports.open(permission_request(id, "1", 5), fence).await;
+    let end = answered_end(answer_text(SECRET), 6);
+    let redacted_end = answered_end(answer_text("the answer is redacted"), 6);
     ports.interactions.close(interaction.id, end.clone(), redacted_end).await.unwrap();
     assert!(is_on_disk(folder.path(), "the answer is redacted"));
     assert!(!is_on_disk(folder.path(), SECRET), "the log contains the answer");
@@ -73,9 +73,9 @@ async fn no_file_contains_a_raw_answer() {
 
     // The raw answer survives a restart, until its delivery.
     let reopened = open(folder.path()).await;
-    let known = reopened.interaction(interaction.id).await.unwrap().unwrap();
-    assert_eq!(known.closed, Some(end));
-    reopened.delivered(interaction.id, second(7)).await.unwrap();
+    let stored = reopened.interaction(interaction.id).await.unwrap().unwrap();
+    assert_eq!(stored.end, Some(end));
+    reopened.record_delivery(interaction.id, at_second(7)).await.unwrap();
     assert!(!is_on_disk(folder.path(), SECRET), "the delivery wrote the answer");
     let sealed = "SELECT count(*) FROM interactions WHERE sealed IS NOT NULL".to_owned();
     assert_eq!(reopened.writer.submit(RawStatement(sealed)).await.unwrap(), 0);
@@ -86,11 +86,11 @@ async fn an_answer_opens_only_for_its_interaction() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
     let ports = ports(&store);
-    let (id, fence) = ports.running().await;
+    let (id, fence) = ports.running_execution().await;
     for (wire, answer) in [("1", "the first"), ("2", "the second")] {
-        let interaction = ports.opened(question(id, wire, 5), fence).await;
+        let interaction = ports.open(permission_request(id, wire, 5), fence).await;
         let (end, redacted_end) =
-            (answered(answer_text(answer), 6), answered(answer_text("***"), 6));
+            (answered_end(answer_text(answer), 6), answered_end(answer_text("***"), 6));
         ports.interactions.close(interaction.id, end, redacted_end).await.unwrap();
     }
     let moved = "UPDATE interactions SET sealed = (SELECT sealed FROM interactions WHERE wire = '2') \
@@ -107,7 +107,7 @@ async fn an_old_decision_goes_when_a_later_one_is_recorded() {
     let folder = TempDir::new().unwrap();
     let store = open(folder.path()).await;
     let decision = |days: i64| PermissionDecision {
-        at: second(0) + TimeDelta::days(days),
+        at: at_second(0) + TimeDelta::days(days),
         agent: agent(),
         owner: PrincipalId(Uuid::nil()),
         execution: algonius_actors::model::id::ExecutionId::fresh(),
@@ -124,13 +124,13 @@ async fn an_old_decision_goes_when_a_later_one_is_recorded() {
         all.iter().map(|(number, _)| *number).collect::<Vec<_>>()
     };
     for days in [0, 1, 2, 365] {
-        store.decide(decision(days)).await.unwrap();
+        store.record_decision(decision(days)).await.unwrap();
     }
     assert_eq!(numbers().await, [1, 2, 3, 4]);
-    store.decide(decision(367)).await.unwrap();
+    store.record_decision(decision(367)).await.unwrap();
     assert_eq!(numbers().await, [3, 4, 5]);
     // A number is never given again, and a wrong clock removes two decisions at most.
-    store.decide(decision(36_500)).await.unwrap();
+    store.record_decision(decision(36_500)).await.unwrap();
     assert_eq!(numbers().await, [5, 6]);
 }
 
@@ -140,7 +140,7 @@ async fn a_settlement_without_interactions_reads_no_row_of_them() {
     let store = open(folder.path()).await;
     let explain = "EXPLAIN QUERY PLAN UPDATE interactions SET sealed = NULL \
                    WHERE execution = x'00' AND sealed IS NOT NULL";
-    let rows = sql::query(explain).fetch_all(&store.readers).await.unwrap();
+    let rows = sql::statement(explain).fetch_all(&store.readers).await.unwrap();
     let plan: Vec<&str> = rows.iter().map(|row| row.get("detail").unwrap()).collect();
     assert!(plan[0].contains("interactions_sealed"), "{plan:?}");
 }

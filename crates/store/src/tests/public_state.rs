@@ -7,10 +7,10 @@ use algonius_actors::model::execution::{Interruption, Outcome, State};
 use serde_json::json;
 
 use super::*;
-use crate::conformance::paging::all;
+use crate::conformance::paging::all_executions_query;
 
-/// Copies an execution into every state, with every outcome, failure, answer and number of open interactions; with few different times, so that
-/// many are equal.
+/// Copies an execution into every state, with every outcome, failure, answer and number of open interactions; with few
+/// different times, so that many are equal.
 const EVERY_CASE: &str = "
     INSERT INTO executions
         (id, agent, owner, message, request_key, digest, context, origin, access, params, turn,
@@ -50,7 +50,7 @@ impl WriteCommand for EveryCase {
         failures.push(json!(null));
         let interruptions =
             [None, Some(Interruption::InputRequired), Some(Interruption::AuthRequired)];
-        sql::query(EVERY_CASE)
+        sql::statement(EVERY_CASE)
             .bind(json!(states).to_string())
             .bind(json!(outcomes).to_string())
             .bind(json!(failures).to_string())
@@ -66,17 +66,21 @@ impl WriteCommand for EveryCase {
 async fn sql_and_rust_agree_on_the_public_state_and_its_time() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
-    accepted(&(store.clone() as AnyLedger)).await;
+    accept_execution(&(store.clone() as AnyLedger)).await;
     store.writer.submit(EveryCase).await.unwrap();
     let mut records = store.executions(ExecutionFilter::default()).await.unwrap();
     assert_eq!(records.len(), 1 + State::ALL.len() * 5 * (Code::ALL.len() + 1) * 2 * 3 * (3 + 1));
-    records.sort_by_key(|record| std::cmp::Reverse((record.status_at(), record.id)));
+    records.sort_by_key(|record| std::cmp::Reverse((record.status_changed_at(), record.id)));
 
-    let full_page = store.page(ExecutionPageQuery { limit: u32::MAX, ..all() }).await.unwrap();
+    let full_page =
+        store.page(ExecutionPageQuery { limit: u32::MAX, ..all_executions_query() }).await.unwrap();
     assert!(full_page.records == records, "the orders differ");
     for public_state in PublicState::ALL {
-        let query =
-            ExecutionPageQuery { public_state: Some(*public_state), limit: u32::MAX, ..all() };
+        let query = ExecutionPageQuery {
+            public_state: Some(*public_state),
+            limit: u32::MAX,
+            ..all_executions_query()
+        };
         let page = store.page(query).await.unwrap();
         let expected: Vec<&Record> =
             records.iter().filter(|record| record.public_state() == *public_state).collect();
@@ -91,7 +95,7 @@ async fn sql_and_rust_agree_on_the_public_state_and_its_time() {
 async fn sql_and_rust_agree_on_history_filters() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
-    accepted(&(store.clone() as AnyLedger)).await;
+    accept_execution(&(store.clone() as AnyLedger)).await;
     store.writer.submit(EveryCase).await.unwrap();
     let records = store.executions(ExecutionFilter::default()).await.unwrap();
     let states = State::ALL

@@ -9,13 +9,13 @@ use super::*;
 use crate::conformance::agent;
 use crate::queries::listing;
 
-type Narrow = fn(ExecutionFilter) -> ExecutionFilter;
+type FilterFn = fn(ExecutionFilter) -> ExecutionFilter;
 
 /// Filters, each with true if an index serves it.
-const FILTERS: [(Narrow, bool); 16] = [
+const FILTERS: [(FilterFn, bool); 16] = [
     (|filter| ExecutionFilter { agent: Some(agent()), ..filter }, true),
     (|filter| ExecutionFilter { owner: Some(PrincipalId(Uuid::nil())), ..filter }, true),
-    (|filter| ExecutionFilter { caller: Some("ann".to_owned()), ..filter }, true),
+    (|filter| ExecutionFilter { owner_name: Some("ann".to_owned()), ..filter }, true),
     (|filter| ExecutionFilter { unfinished: true, ..filter }, true),
     (|filter| ExecutionFilter { state: Some(State::Timeout), ..filter }, true),
     (|filter| ExecutionFilter { state: Some(State::Failed), ..filter }, true),
@@ -28,13 +28,16 @@ const FILTERS: [(Narrow, bool); 16] = [
     // These queries read executions in the order of their ids until the page is full.
     (|filter| ExecutionFilter { category: Some(Category::System), ..filter }, false),
     (|filter| ExecutionFilter { agents: Some(vec![agent()]), ..filter }, false),
-    (|filter| ExecutionFilter { trigger: Some("api".to_owned()), ..filter }, false),
-    (|filter| ExecutionFilter { since: Some(second(0)), until: Some(second(1)), ..filter }, false),
+    (|filter| ExecutionFilter { trigger_kind: Some("api".to_owned()), ..filter }, false),
+    (
+        |filter| ExecutionFilter { since: Some(at_second(0)), until: Some(at_second(1)), ..filter },
+        false,
+    ),
 ];
 
-async fn plan(store: &Store, filter: ExecutionFilter) -> String {
+async fn query_plan(store: &Store, filter: ExecutionFilter) -> String {
     let text = listing::query(filter).text().to_owned();
-    let mut explain = sql::query(format!("EXPLAIN QUERY PLAN {text}"));
+    let mut explain = sql::statement(format!("EXPLAIN QUERY PLAN {text}"));
     for _ in 0..text.matches('$').count() {
         explain = explain.bind(None::<i64>);
     }
@@ -47,16 +50,16 @@ async fn lists_use_an_index_and_no_sort() {
     let folder = TempDir::new().unwrap();
     let store = open(folder.path()).await;
     let page = ExecutionFilter { limit: 50, ..ExecutionFilter::default() };
-    for (number, (first, is_found)) in FILTERS.iter().enumerate() {
-        let alone = plan(&store, first(page.clone())).await;
-        assert!(!alone.contains("TEMP B-TREE"), "{alone}");
-        assert_eq!(is_indexed(&alone), *is_found, "{number}: {alone}");
-        for (second, also_found) in &FILTERS {
-            let both = plan(&store, second(first(page.clone()))).await;
-            assert!(!both.contains("TEMP B-TREE"), "{both}");
+    for (number, (narrow, is_found)) in FILTERS.iter().enumerate() {
+        let single_plan = query_plan(&store, narrow(page.clone())).await;
+        assert!(!single_plan.contains("TEMP B-TREE"), "{single_plan}");
+        assert_eq!(is_indexed(&single_plan), *is_found, "{number}: {single_plan}");
+        for (narrow_further, also_found) in &FILTERS {
+            let combined_plan = query_plan(&store, narrow_further(narrow(page.clone()))).await;
+            assert!(!combined_plan.contains("TEMP B-TREE"), "{combined_plan}");
             let is_found = *is_found || *also_found;
             // No list needs a sort, and each lookup by name uses an index
-            assert_eq!(is_indexed(&both), is_found, "{number}: {both}");
+            assert_eq!(is_indexed(&combined_plan), is_found, "{number}: {combined_plan}");
         }
     }
 }

@@ -8,12 +8,12 @@ use chrono::TimeDelta;
 use tokio::time::Instant;
 
 use super::*;
-use crate::conformance::outbox::target;
+use crate::conformance::outbox::push_target;
 use crate::conformance::settlement;
 
 /// Copies the one execution until the number is reached, each with an event and a text of its own; one ends in each
 /// second.
-const MANY: &str = "
+const COPY_EXECUTIONS: &str = "
     INSERT INTO executions
         (id, agent, owner, message, request_key, digest, context, origin, access, params, turn,
          attempt, fence, replayable, accepted_at, last_event, started_at, state, outcome,
@@ -24,70 +24,70 @@ const MANY: &str = "
         accepted_at + value * 1000000
     FROM executions, generate WHERE outcome IS NULL";
 
-struct Many(u32);
+struct CopyExecutions(u32);
 
 #[async_trait]
-impl WriteCommand for Many {
+impl WriteCommand for CopyExecutions {
     type Answer = ();
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         let rows = format!(
             "WITH RECURSIVE generate (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM generate \
-             WHERE value < {}) {MANY}",
+             WHERE value < {}) {COPY_EXECUTIONS}",
             self.0
         );
-        sql::query(rows).execute(&mut *connection).await?;
+        sql::statement(rows).execute(&mut *connection).await?;
         for copy in [
             "INSERT INTO events SELECT id, 1, 1, 1, 0, 'warning', '{\"kind\":\"warning\",\"message\":\"x\"}'
                 FROM executions WHERE outcome IS NOT NULL",
             "INSERT INTO chunks SELECT id, 1, 1, 'stdout', 0, 0, hex(randomblob(1000))
                 FROM executions WHERE outcome IS NOT NULL",
         ] {
-            sql::query(copy).execute(&mut *connection).await?;
+            sql::statement(copy).execute(&mut *connection).await?;
         }
         Ok(())
     }
 }
 
 /// Returns a store with one running execution and this number of ended ones.
-async fn filled(folder: &Path, count: u32) -> Arc<Store> {
+async fn store_with_executions(folder: &Path, count: u32) -> Arc<Store> {
     let store = Arc::new(open(folder).await);
-    accepted(&(store.clone() as AnyLedger)).await;
-    store.writer.submit(Many(count)).await.unwrap();
+    accept_execution(&(store.clone() as AnyLedger)).await;
+    store.writer.submit(CopyExecutions(count)).await.unwrap();
     store
 }
 
 /// Runs retention batches while the limit is exceeded; returns the number of removed executions and the duration of
 /// the longest batch.
-async fn swept(store: &Store, exceeds_limit: impl Fn(&StorageStats) -> bool) -> (u64, Duration) {
+async fn sweep(store: &Store, exceeds_limit: impl Fn(&StorageStats) -> bool) -> (u64, Duration) {
     let (mut removed, mut longest) = (0, Duration::ZERO);
     while exceeds_limit(&store.storage_stats().await.unwrap()) {
         let started_at = Instant::now();
-        let removed_in_batch = store.remove_batch(ANY).await.unwrap();
+        let removed_in_batch = store.remove_batch(ANY_EXECUTION).await.unwrap();
         longest = longest.max(started_at.elapsed());
         removed += removed_in_batch;
         if removed_in_batch == 0 {
             break;
         }
     }
-    while store.shrink().await.unwrap() > 0 {}
+    while store.release_free_pages().await.unwrap() > 0 {}
     (removed, longest)
 }
 
-const ANY: RetentionBatch = RetentionBatch { from: None, before: None, limit: 50 };
+const ANY_EXECUTION: RetentionBatch = RetentionBatch { from: None, before: None, limit: 50 };
 
 #[tokio::test]
 async fn of_10000_executions_the_newest_1000_stay() {
     let folder = TempDir::new().unwrap();
-    let store = filled(folder.path(), 10_000).await;
+    let store = store_with_executions(folder.path(), 10_000).await;
     let before = store.storage_stats().await.unwrap();
     assert_eq!((before.executions, before.ended), (10_001, 10_000));
-    let (removed, longest) = swept(&store, |stats| stats.executions > 1001).await;
+    let (removed, longest) = sweep(&store, |stats| stats.executions > 1001).await;
     println!("{removed} removed; the longest turn took {longest:?}");
     assert_eq!(removed, 9000);
     let left = store.executions(ExecutionFilter::default()).await.unwrap();
     let seconds: Vec<_> =
-        left.iter().filter_map(|it| it.ended_at).map(|at| at - second(0)).collect();
+        left.iter().filter_map(|it| it.ended_at).map(|at| at - at_second(0)).collect();
     let expected: Vec<_> = (9001..=10_000).rev().map(TimeDelta::seconds).collect();
     // R-87: Of ten thousand executions the promised ones remain, and the file shrinks
     assert_eq!(seconds, expected);
@@ -104,10 +104,10 @@ async fn of_10000_executions_the_newest_1000_stay() {
 #[tokio::test]
 async fn a_sweep_by_size_removes_little_more_than_needed() {
     let folder = TempDir::new().unwrap();
-    let store = filled(folder.path(), 2000).await;
+    let store = store_with_executions(folder.path(), 2000).await;
     let StorageStats { executions, .. } = store.storage_stats().await.unwrap();
     let max_used = store.storage_stats().await.unwrap().used() / 2;
-    swept(&store, |stats| stats.used() > max_used).await;
+    sweep(&store, |stats| stats.used() > max_used).await;
     let after = store.storage_stats().await.unwrap();
     assert!(after.used() <= max_used && after.executions > executions / 3, "{after:?}");
 }
@@ -116,13 +116,13 @@ async fn a_sweep_by_size_removes_little_more_than_needed() {
 #[tokio::test]
 async fn a_batch_removes_fewer_large_executions() {
     let folder = TempDir::new().unwrap();
-    let store = filled(folder.path(), 4).await;
+    let store = store_with_executions(folder.path(), 4).await;
     let long = "WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE \
                 value < 300) INSERT INTO chunks SELECT id, 1, 1, 'stderr', value, value, 'x' \
                 FROM executions, n RETURNING number";
     store.writer.submit(RawStatement(long.to_owned())).await.unwrap();
     for left in [3, 2, 1, 0] {
-        assert_eq!(store.remove_batch(ANY).await.unwrap(), 1);
+        assert_eq!(store.remove_batch(ANY_EXECUTION).await.unwrap(), 1);
         assert_eq!(store.storage_stats().await.unwrap().ended, left);
     }
 }
@@ -131,12 +131,12 @@ async fn a_batch_removes_fewer_large_executions() {
 async fn executions_with_pending_pushes_are_not_removed() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
-    let id = accepted(&(store.clone() as AnyLedger)).await;
-    store.set(target(id, "one"), 0, 5).await.unwrap();
+    let id = accept_execution(&(store.clone() as AnyLedger)).await;
+    store.register(push_target(id, "one"), 0, 5).await.unwrap();
     assert!(store.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
     // R-90: Retention keeps an execution while a push notification about it is pending
-    assert_eq!(store.remove_batch(ANY).await.unwrap(), 0);
+    assert_eq!(store.remove_batch(ANY_EXECUTION).await.unwrap(), 0);
     store.delete(id, "one").await.unwrap();
-    assert_eq!(store.remove_batch(ANY).await.unwrap(), 1);
+    assert_eq!(store.remove_batch(ANY_EXECUTION).await.unwrap(), 1);
     assert_eq!(store.remove(id).await.unwrap(), Deletion::Unknown);
 }

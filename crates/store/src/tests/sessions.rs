@@ -21,7 +21,7 @@ fn conversation(owner: u128, agent: &str, context: &str) -> Conversation {
     }
 }
 
-async fn id_of(store: &Store, conversation: &Conversation) -> Option<String> {
+async fn session_id(store: &Store, conversation: &Conversation) -> Option<String> {
     let session = store.session(conversation).await.unwrap();
     session.map(|session| session.id.expose().to_owned())
 }
@@ -31,27 +31,32 @@ async fn a_session_is_found_until_its_execution_is_removed() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
     let ledger: AnyLedger = store.clone();
-    let (first, last) = (accepted(&ledger).await, accepted(&ledger).await);
+    let (first, last) = (accept_execution(&ledger).await, accept_execution(&ledger).await);
     let own_conversation = conversation(1, "one", "c");
     for (execution, id) in [(first, "ses-first"), (last, "ses-last")] {
         let id = SessionId::new(id).unwrap();
         store
             .store(
                 own_conversation.clone(),
-                Session { id, execution, used: second(5), counted: counted() },
+                Session {
+                    id,
+                    execution,
+                    last_used_at: at_second(5),
+                    reported_counters: usage_counters(),
+                },
             )
             .await
             .unwrap();
     }
-    assert_eq!(id_of(&store, &own_conversation).await.as_deref(), Some("ses-last"));
+    assert_eq!(session_id(&store, &own_conversation).await.as_deref(), Some("ses-last"));
     for (owner, agent, context) in [(2, "one", "c"), (1, "two", "c"), (1, "one", "d")] {
-        assert_eq!(id_of(&store, &conversation(owner, agent, context)).await, None);
+        assert_eq!(session_id(&store, &conversation(owner, agent, context)).await, None);
     }
     for (execution, is_left) in [(first, true), (last, false)] {
         let end = settlement(execution, Fence(0), Outcome::Cancelled);
         assert!(store.settle(end).await.unwrap());
         store.remove(execution).await.unwrap();
-        assert_eq!(id_of(&store, &own_conversation).await.is_some(), is_left);
+        assert_eq!(session_id(&store, &own_conversation).await.is_some(), is_left);
     }
     store.close().await;
     let files = fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.path());
@@ -65,8 +70,9 @@ async fn a_session_can_be_forgotten_and_needs_an_execution() {
     let store = Arc::new(open(folder.path()).await);
     let ledger: AnyLedger = store.clone();
     let (own_conversation, id) = (conversation(1, "one", "c"), SessionId::new("a").unwrap());
-    let execution = accepted(&ledger).await;
-    let session = Session { id, execution, used: second(5), counted: counted() };
+    let execution = accept_execution(&ledger).await;
+    let session =
+        Session { id, execution, last_used_at: at_second(5), reported_counters: usage_counters() };
     store.store(own_conversation.clone(), session.clone()).await.unwrap();
     assert_eq!(store.session(&own_conversation).await.unwrap(), Some(session.clone()));
     store.forget(own_conversation.clone()).await.unwrap();
@@ -80,6 +86,6 @@ async fn a_session_can_be_forgotten_and_needs_an_execution() {
 }
 
 /// Returns the counters of a program.
-fn counted() -> BTreeMap<String, Number> {
+fn usage_counters() -> BTreeMap<String, Number> {
     BTreeMap::from([("input_tokens".to_owned(), Number::from(7))])
 }

@@ -6,12 +6,12 @@ use std::path::Path;
 use super::*;
 use crate::engine::sql::AccessMode;
 
-fn change(data: &Path, statements: &str) {
-    let mut other =
+fn change_database(data: &Path, statements: &str) {
+    let mut connection =
         DatabaseConnection::open(&data.join("ledger.db"), AccessMode::Create, Duration::ZERO)
             .unwrap();
-    other.execute_batch(statements).unwrap();
-    other.close().unwrap();
+    connection.execute_batch(statements).unwrap();
+    connection.close().unwrap();
 }
 
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn a_database_of_an_earlier_build_is_refused_with_a_fix() {
     open(folder.path()).await.close().await;
     let data = folder.path().join("data");
     let earlier = "PRAGMA application_id = 0; PRAGMA user_version = 0; PRAGMA journal_mode = DELETE; CREATE TABLE _sqlx_migrations (version)";
-    change(&data, earlier);
+    change_database(&data, earlier);
     let before = fs::read(data.join("ledger.db")).unwrap();
     let refused = Store::open(&data, Durability::Process).await.unwrap_err();
     assert!(matches!(refused, StoreError::EarlierBuild), "{refused}");
@@ -40,7 +40,7 @@ async fn a_database_of_another_release_or_program_is_refused() {
         let folder = TempDir::new().unwrap();
         open(folder.path()).await.close().await;
         let data = folder.path().join("data");
-        change(&data, &format!("PRAGMA {statement}"));
+        change_database(&data, &format!("PRAGMA {statement}"));
         let refused = Store::open(&data, Durability::Process).await.unwrap_err();
         assert!(
             matches!(&refused, StoreError::Tables { difference } if difference == expected),

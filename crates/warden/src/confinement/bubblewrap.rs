@@ -23,9 +23,9 @@ pub struct FilesystemView {
     /// not exist is skipped. A program that may change `/` has the devices too, unless it runs as root.
     pub writable: Vec<PathBuf>,
     /// Folders that the service has created for the program, which it may change too.
-    pub own: Vec<PathBuf>,
+    pub private_folders: Vec<PathBuf>,
     /// True if the program shares the network of the machine.
-    pub network: bool,
+    pub shares_network: bool,
     /// Home of the program, which it may change if it may change the parent folder.
     pub home: PathBuf,
     /// Working directory. The program sees it even if its parent is hidden.
@@ -39,9 +39,9 @@ pub struct FilesystemView {
     /// Folders and files that appear empty to the program.
     pub hidden: Vec<PathBuf>,
     /// Empty file that replaces each hidden file.
-    pub empty: PathBuf,
+    pub empty_file: PathBuf,
     /// Files of the service.
-    pub service: ProtectedServiceFiles,
+    pub service_files: ProtectedServiceFiles,
     /// Paths that the program may not change, although it may change their parents; relative to the workspace.
     pub protected: Vec<PathBuf>,
 }
@@ -54,7 +54,7 @@ pub struct ProtectedServiceFiles {
     /// Read-only to the program.
     pub unwritable: Vec<PathBuf>,
     /// Folder of the configuration: read-only too, unless it is the working directory or the home of the program.
-    pub folder: Option<PathBuf>,
+    pub config_folder: Option<PathBuf>,
 }
 
 /// Program that starts another one.
@@ -106,15 +106,16 @@ impl FilesystemView {
     pub fn wrapper(&self, bubblewrap: &Path, program: &Path) -> Result<Wrapper, ViewError> {
         let (workspace, program) = (self.workspace.canonicalize()?, program.canonicalize()?);
         let layers = Layers::of(self, &workspace, &program)?;
-        let mut args = layers.arguments(&self.empty);
+        let mut args = layers.arguments(&self.empty_file);
         args.extend(["--unshare-pid", "--unshare-ipc", "--die-with-parent"].map(Into::into));
-        if !self.network {
+        if !self.shares_network {
             args.push("--unshare-net".into());
         }
         if geteuid().is_root() {
             args.extend(["--cap-drop", "ALL"].map(Into::into));
-            let nesting = self.creates_sandboxes.then_some(NESTED_SANDBOX_CAPABILITY);
-            let retained = NAMESPACE_CAPABILITIES.iter().map(|(name, _)| *name).chain(nesting);
+            let nesting_capability = self.creates_sandboxes.then_some(NESTED_SANDBOX_CAPABILITY);
+            let retained =
+                NAMESPACE_CAPABILITIES.iter().map(|(name, _)| *name).chain(nesting_capability);
             args.extend(retained.flat_map(|name| ["--cap-add".into(), name.into()]));
         }
         args.extend(["--chdir".into(), workspace.into()]);

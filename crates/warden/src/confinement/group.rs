@@ -46,7 +46,7 @@ impl ControlGroups {
     /// Returns `None` if nothing has to be done or can be done.
     #[must_use]
     pub fn open(root: Option<CgroupRoot>, instance: Uuid, are_wanted: bool) -> Option<Self> {
-        let root = root.filter(CgroupRoot::is_ours)?;
+        let root = root.filter(CgroupRoot::is_writable)?;
         let controllers = Controllers::default();
         let mut groups = Self { root, instance, controllers, is_prepared: false };
         if are_wanted {
@@ -77,8 +77,8 @@ impl ControlGroups {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             result => result?,
         }
-        let limited = limit(&folder, self.controllers, resources);
-        limited.inspect_err(|_| _ = remove(&folder))?;
+        let limits_written = write_limits(&folder, self.controllers, resources);
+        limits_written.inspect_err(|_| _ = remove(&folder))?;
         Ok(ControlGroup::new(folder))
     }
 
@@ -90,16 +90,16 @@ impl ControlGroups {
 
     /// Ends every group except those of these attempts; returns the number of ended groups.
     pub(crate) async fn end_all_except(&self, spared_attempts: &HashSet<AttemptKey>) -> usize {
-        let spared: HashSet<_> =
+        let spared_folders: HashSet<_> =
             spared_attempts.iter().map(|attempt| self.folder(*attempt)).collect();
-        let mut ended = 0;
-        for folder in self.group_folders().filter(|folder| !spared.contains(folder)) {
+        let mut ended_groups = 0;
+        for folder in self.group_folders().filter(|folder| !spared_folders.contains(folder)) {
             let group = ControlGroup::new(folder);
             group.kill();
             group.close().await;
-            ended += 1;
+            ended_groups += 1;
         }
-        ended
+        ended_groups
     }
 
     /// Ends every group, and reverts the changes to the parent group.
@@ -134,16 +134,20 @@ impl ControlGroups {
 }
 
 /// Writes the limits that have controllers.
-fn limit(folder: &Path, held: Controllers, resources: &ResourceLimits) -> io::Result<()> {
+fn write_limits(
+    folder: &Path,
+    controllers: Controllers,
+    resources: &ResourceLimits,
+) -> io::Result<()> {
     let write = |name: &str, value: u64| fs::write(folder.join(name), value.to_string());
-    if let Some(limit) = resources.memory.filter(|_| held.memory) {
+    if let Some(limit) = resources.memory.filter(|_| controllers.memory) {
         write("memory.max", limit)?;
         // All processes are killed, or none: half a process tree is of no use.
         write("memory.oom.group", 1)?;
         // A kernel without swap has no such file.
         _ = write("memory.swap.max", 0);
     }
-    if let Some(limit) = resources.processes.filter(|_| held.pids) {
+    if let Some(limit) = resources.processes.filter(|_| controllers.pids) {
         write("pids.max", limit)?;
     }
     Ok(())
@@ -154,13 +158,13 @@ fn limit(folder: &Path, held: Controllers, resources: &ResourceLimits) -> io::Re
 pub(crate) struct ControlGroup {
     folder: PathBuf,
     /// Refusals at the time of the removal.
-    last: OnceLock<CgroupRefusals>,
+    final_refusals: OnceLock<CgroupRefusals>,
     is_closed: AtomicBool,
 }
 
 impl ControlGroup {
     fn new(folder: PathBuf) -> Self {
-        Self { folder, last: OnceLock::new(), is_closed: AtomicBool::new(false) }
+        Self { folder, final_refusals: OnceLock::new(), is_closed: AtomicBool::new(false) }
     }
 
     /// Opens the file in which a process enters the group by writing a zero.
@@ -186,9 +190,9 @@ impl ControlGroup {
 
     /// Returns the refusals so far, or until the end of the group.
     pub(crate) fn refusals(&self) -> CgroupRefusals {
-        self.last.get().copied().unwrap_or_else(|| CgroupRefusals {
-            killed: count(&self.read("memory.events"), "oom_kill"),
-            unstarted: count(&self.read("pids.events"), "max"),
+        self.final_refusals.get().copied().unwrap_or_else(|| CgroupRefusals {
+            killed: read_counter(&self.read("memory.events"), "oom_kill"),
+            unstarted: read_counter(&self.read("pids.events"), "max"),
         })
     }
 
@@ -199,7 +203,7 @@ impl ControlGroup {
 
     /// Removes the group after it has become empty.
     pub(crate) async fn close(&self) {
-        _ = self.last.set(self.refusals());
+        _ = self.final_refusals.set(self.refusals());
         let folder = self.folder.clone();
         if let Err(error) = retry_until_empty(move || remove(&folder)).await {
             tracing::warn!(%error, "control group was not removed");
@@ -213,24 +217,24 @@ impl ControlGroup {
 }
 
 /// Returns the number after a key that has a line of its own.
-fn count(lines: &str, word: &str) -> u64 {
+fn read_counter(lines: &str, key: &str) -> u64 {
     let mut pairs = lines.lines().filter_map(|line| line.split_once(' '));
-    let found = pairs.find(|(name, _)| *name == word);
+    let found = pairs.find(|(name, _)| *name == key);
     found.and_then(|(_, number)| number.trim().parse().ok()).unwrap_or_default()
 }
 
 /// Retries an operation that needs an empty group until the group is empty.
 async fn retry_until_empty(
-    act: impl Fn() -> io::Result<()> + Clone + Send + 'static,
+    operation: impl Fn() -> io::Result<()> + Clone + Send + 'static,
 ) -> io::Result<()> {
-    let until = Instant::now() + EMPTY_GROUP_TIMEOUT;
+    let deadline = Instant::now() + EMPTY_GROUP_TIMEOUT;
     loop {
-        let done = spawn_blocking(act.clone()).await.map_err(io::Error::other).flatten();
-        match done {
-            Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < until => {
+        let result = spawn_blocking(operation.clone()).await.map_err(io::Error::other).flatten();
+        match result {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < deadline => {
                 sleep(EMPTY_GROUP_CHECK_PAUSE).await; // No event reports when the last process has gone.
             }
-            done => return done,
+            result => return result,
         }
     }
 }
@@ -244,15 +248,15 @@ fn remove(folder: &Path) -> io::Result<()> {
     }
     match fs::remove_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        removed => removed,
+        result => result,
     }
 }
 
 /// Kills the processes of a group, and removes it.
 pub(crate) async fn end(group: Option<&Arc<ControlGroup>>) {
     if let Some(group) = group.map(Arc::clone) {
-        let killed = Arc::clone(&group);
-        _ = spawn_blocking(move || killed.kill()).await;
+        let group_to_kill = Arc::clone(&group);
+        _ = spawn_blocking(move || group_to_kill.kill()).await;
         group.close().await;
     }
 }

@@ -29,7 +29,7 @@ pub struct Domain {
     /// Files that the program may read and change; without it, all files.
     pub files: Option<FileAccess>,
     /// True if the program may use TCP.
-    pub network: bool,
+    pub allows_tcp: bool,
 }
 
 /// Files that a program may read and change.
@@ -42,7 +42,7 @@ pub struct FileAccess {
     /// among them. A path that does not exist is skipped.
     pub writable: Vec<PathBuf>,
     /// Folders that the service has created for the program, which it may change too.
-    pub own: Vec<PathBuf>,
+    pub private_folders: Vec<PathBuf>,
 }
 
 /// Devices without stored data, and the terminals that a program creates for others.
@@ -105,9 +105,10 @@ struct PathBeneath {
 #[expect(unsafe_code, reason = "no safe wrapper knows Landlock")]
 pub fn version() -> Option<u32> {
     let no_attributes = std::ptr::null::<RulesetAttributes>();
-    let call = libc::SYS_landlock_create_ruleset;
+    let syscall_number = libc::SYS_landlock_create_ruleset;
     // SAFETY: with this flag no attributes are read, and a number is returned.
-    let version = unsafe { libc::syscall(call, no_attributes, 0_usize, CREATE_RULESET_VERSION) };
+    let version =
+        unsafe { libc::syscall(syscall_number, no_attributes, 0_usize, CREATE_RULESET_VERSION) };
     u32::try_from(version).ok().filter(|version| *version > 0)
 }
 
@@ -119,26 +120,34 @@ impl Domain {
     /// link.
     pub fn ruleset(&self) -> Result<OwnedFd, ViewError> {
         let version = version().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
-        let network = if self.network || version < 4 { 0 } else { right::TCP };
+        let network = if self.allows_tcp || version < 4 { 0 } else { right::TCP };
         let scopes = if version < 6 { 0 } else { right::SCOPES };
         let Some(access) = &self.files else {
-            return Ok(without_files(&RulesetAttributes { files: 0, network, scopes })?);
+            return Ok(ruleset_without_files(&RulesetAttributes { files: 0, network, scopes })?);
         };
-        let changes = changes(version);
-        let ruleset = create(&RulesetAttributes { files: right::READ | changes, network, scopes })?;
-        for device in devices()? {
-            permit(&ruleset, device, right::READ_FILE | right::WRITE_FILE)?;
+        let change_rights = change_rights(version);
+        let ruleset = create_ruleset(&RulesetAttributes {
+            files: right::READ | change_rights,
+            network,
+            scopes,
+        })?;
+        for device in open_devices()? {
+            add_rule(&ruleset, device, right::READ_FILE | right::WRITE_FILE)?;
         }
         for allowed in access.readable.open() {
-            permit(&ruleset, &allowed, right::READ)?;
+            add_rule(&ruleset, &allowed, right::READ)?;
         }
-        for path in access.writable.iter().chain(&access.own) {
+        for path in access.writable.iter().chain(&access.private_folders) {
             let Some(allowed) = AllowedPath::open(path)? else { continue };
             // The rule applies to the open file, so no process can replace it after this comparison.
             if access.writable.contains(path) && allowed.path()? != *path {
                 return Err(ViewError::ReplacedByLink { path: path.clone() });
             }
-            permit(&ruleset, &allowed, right::READ | changes & !right::NEVER_GRANTED_RIGHTS)?;
+            add_rule(
+                &ruleset,
+                &allowed,
+                right::READ | change_rights & !right::NEVER_GRANTED_RIGHTS,
+            )?;
         }
         Ok(ruleset)
     }
@@ -146,13 +155,14 @@ impl Domain {
 
 /// Returns a ruleset that restricts no file. A domain that handles any right of files also refuses mounts, on which the
 /// sandboxes of some agents depend; before version 6 the kernel accepts no ruleset without one.
-fn without_files(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
+fn ruleset_without_files(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
     if attributes.network | attributes.scopes != 0 {
-        return create(attributes);
+        return create_ruleset(attributes);
     }
-    let ruleset = create(&RulesetAttributes { files: right::MAKE_BLOCK, ..Default::default() })?;
+    let ruleset =
+        create_ruleset(&RulesetAttributes { files: right::MAKE_BLOCK, ..Default::default() })?;
     if let Some(root) = AllowedPath::open(Path::new("/"))? {
-        permit(&ruleset, &root, right::MAKE_BLOCK)?;
+        add_rule(&ruleset, &root, right::MAKE_BLOCK)?;
     }
     Ok(ruleset)
 }
@@ -185,7 +195,7 @@ impl AllowedPath {
 }
 
 /// Returns the devices, opened once: they are the same for all domains, and no agent can replace them.
-fn devices() -> io::Result<&'static [AllowedPath]> {
+fn open_devices() -> io::Result<&'static [AllowedPath]> {
     static OPEN_DEVICES: OnceLock<Vec<AllowedPath>> = OnceLock::new();
     if let Some(opened) = OPEN_DEVICES.get() {
         return Ok(opened);
@@ -196,17 +206,18 @@ fn devices() -> io::Result<&'static [AllowedPath]> {
 }
 
 /// Returns every right to change a file or a folder that a version knows.
-fn changes(version: u32) -> u64 {
+fn change_rights(version: u32) -> u64 {
     let since = |first: u32, right: u64| if version >= first { right } else { 0 };
     right::WRITE_FILE | right::REMOVE_AND_MAKE | since(2, right::REFER) | since(3, right::TRUNCATE)
 }
 
 #[expect(unsafe_code, reason = "no safe wrapper knows Landlock")]
-fn create(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
-    let (call, size) = (libc::SYS_landlock_create_ruleset, size_of::<RulesetAttributes>());
+fn create_ruleset(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
+    let (syscall_number, size) =
+        (libc::SYS_landlock_create_ruleset, size_of::<RulesetAttributes>());
     // SAFETY: the attributes live, and have that size; the descriptor is new and ours alone.
     unsafe {
-        let fd = libc::syscall(call, std::ptr::from_ref(attributes), size, 0_u32);
+        let fd = libc::syscall(syscall_number, std::ptr::from_ref(attributes), size, 0_u32);
         let fd = RawFd::try_from(Errno::result(fd)?).map_err(io::Error::other)?;
         Ok(OwnedFd::from_raw_fd(fd))
     }
@@ -214,12 +225,14 @@ fn create(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
 
 /// Grants these rights to a path and all below it.
 #[expect(unsafe_code, reason = "no safe wrapper knows Landlock")]
-fn permit(ruleset: &OwnedFd, path: &AllowedPath, rights: u64) -> io::Result<()> {
+fn add_rule(ruleset: &OwnedFd, path: &AllowedPath, rights: u64) -> io::Result<()> {
     let rights = if path.is_folder { rights } else { rights & right::FILE_RIGHTS };
     let attributes = PathBeneath { rights, parent: path.file.as_raw_fd() };
-    let (call, rule) = (libc::SYS_landlock_add_rule, std::ptr::from_ref(&attributes));
+    let (syscall_number, rule) = (libc::SYS_landlock_add_rule, std::ptr::from_ref(&attributes));
     // SAFETY: both descriptors and the rule outlive the call.
-    let added = unsafe { libc::syscall(call, ruleset.as_raw_fd(), RULE_PATH_BENEATH, rule, 0_u32) };
+    let added = unsafe {
+        libc::syscall(syscall_number, ruleset.as_raw_fd(), RULE_PATH_BENEATH, rule, 0_u32)
+    };
     Errno::result(added)?;
     Ok(())
 }

@@ -59,10 +59,10 @@ impl RootCapabilities {
 
     /// Returns the numbers of the retained capabilities, for a program that becomes another user until then; `None` for
     /// all.
-    pub(crate) const fn retained(self, has_user: bool) -> Option<&'static [u32]> {
+    pub(crate) const fn retained(self, changes_user: bool) -> Option<&'static [u32]> {
         match self {
             Self::All => None,
-            Self::Writing | Self::Reading if has_user => Some(&USER_CHANGE_CAPABILITIES),
+            Self::Writing | Self::Reading if changes_user => Some(&USER_CHANGE_CAPABILITIES),
             Self::Writing => Some(&WRITE_CAPABILITIES),
             Self::Reading => Some(&READ_CAPABILITIES),
         }
@@ -108,7 +108,7 @@ pub(crate) unsafe fn drop_all_except(retained: &[u32]) -> Result<(), i32> {
     }
     let retained = retained.iter().fold(0, |set, number| set | 1 << number);
     // SAFETY: as here.
-    unsafe { set(retained) }
+    unsafe { set_capabilities(retained) }
 }
 
 /// Changes this process to another user, without supplementary groups and without any capability.
@@ -122,11 +122,11 @@ pub(crate) unsafe fn drop_all_except(retained: &[u32]) -> Result<(), i32> {
 pub(crate) unsafe fn become_user(uid: u32, gid: u32) -> Result<(), i32> {
     // SAFETY: plain system calls with numbers as arguments; an empty list of groups has no address.
     unsafe {
-        let none = std::ptr::null::<u32>();
-        check_call(libc::syscall(libc::SYS_setgroups, 0_usize, none))?;
+        let no_groups = std::ptr::null::<u32>();
+        check_call(libc::syscall(libc::SYS_setgroups, 0_usize, no_groups))?;
         check_call(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
         check_call(libc::syscall(libc::SYS_setresuid, uid, uid, uid))?;
-        set(0)
+        set_capabilities(0)
     }
 }
 
@@ -140,7 +140,7 @@ pub(crate) unsafe fn clear_ambient() {
 }
 
 #[expect(unsafe_code, reason = "runs in the child, between two programs")]
-unsafe fn set(mask: u32) -> Result<(), i32> {
+unsafe fn set_capabilities(mask: u32) -> Result<(), i32> {
     let header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
     let low = CapabilityData { effective: mask, permitted: mask, inheritable: 0 };
     let data = [low, CapabilityData { effective: 0, permitted: 0, inheritable: 0 }];

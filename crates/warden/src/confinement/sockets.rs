@@ -46,25 +46,26 @@ const DISPLAY_SOCKET_FOLDER: &str = "/tmp/.X11-unix";
 pub fn reachable_sockets(env: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let user = geteuid();
     let mut candidates: Vec<PathBuf> = ENGINE_SOCKETS.map(PathBuf::from).to_vec();
-    let folder = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder_from_env =
+        |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let default_runtime = PathBuf::from(format!("/run/user/{user}"));
-    for runtime in folder("XDG_RUNTIME_DIR").iter().chain([&default_runtime]) {
+    for runtime in folder_from_env("XDG_RUNTIME_DIR").iter().chain([&default_runtime]) {
         candidates.extend(USER_SOCKETS.iter().map(|name| runtime.join(name)));
         candidates.extend(USER_SOCKET_FOLDERS.iter().flat_map(|name| entries(&runtime.join(name))));
         candidates.extend(entries(runtime).into_iter().filter(|path| is_editor_socket(path)));
     }
-    if let Some(home) = folder("HOME") {
+    if let Some(home) = folder_from_env("HOME") {
         candidates.extend(HOME_SOCKETS.iter().map(|name| home.join(name)));
         candidates.extend(entries(&home.join(".screen")));
     }
-    for tmux_parent in folder("TMUX_TMPDIR").into_iter().chain([PathBuf::from("/tmp")]) {
+    for tmux_parent in folder_from_env("TMUX_TMPDIR").into_iter().chain([PathBuf::from("/tmp")]) {
         candidates.extend(entries(&tmux_parent.join(format!("tmux-{user}"))));
     }
     if let Some(name) = User::from_uid(user).ok().flatten().map(|user| user.name) {
         candidates.extend(entries(&Path::new("/run/screen").join(format!("S-{name}"))));
     }
     candidates.extend(entries(Path::new(DISPLAY_SOCKET_FOLDER)));
-    candidates.extend(engine(env("DOCKER_HOST")));
+    candidates.extend(engine_socket(env("DOCKER_HOST")));
     if user.is_root() {
         candidates.extend(ROOT_SOCKETS.map(PathBuf::from));
     }
@@ -75,7 +76,7 @@ pub fn reachable_sockets(env: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf>
 }
 
 /// Returns the socket of a container engine that `DOCKER_HOST` names.
-fn engine(host: Option<OsString>) -> Option<PathBuf> {
+fn engine_socket(host: Option<OsString>) -> Option<PathBuf> {
     Some(PathBuf::from(host?.to_str()?.strip_prefix("unix://")?))
 }
 
@@ -85,8 +86,8 @@ fn is_editor_socket(socket: &Path) -> bool {
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let listed = fs::read_dir(folder).into_iter().flatten();
-    listed.filter_map(|entry| Some(entry.ok()?.path())).collect()
+    let dir_entries = fs::read_dir(folder).into_iter().flatten();
+    dir_entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
 }
 
 fn is_reachable(path: &Path) -> bool {

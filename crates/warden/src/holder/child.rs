@@ -19,43 +19,47 @@ const MAX_PUMP_BYTES: usize = 16 * MOVE_BYTES;
 #[derive(Debug)]
 pub(super) struct HeldStream {
     pub(super) pipe: OwnedFd,
-    pub(super) memory: OwnedFd,
+    pub(super) memory_file: OwnedFd,
     /// True if the pipe has ended.
-    pub(super) is_dry: bool,
+    pub(super) has_ended: bool,
 }
 
 impl HeldStream {
     /// Duplicates the descriptors to high numbers, outside of the range that a child copies.
-    pub(super) fn hold(pipe: &OwnedFd, memory: &OwnedFd, min_fd: i32) -> io::Result<Self> {
-        let (pipe, memory) = (move_up(pipe, min_fd)?, move_up(memory, min_fd)?);
-        Ok(Self { pipe, memory, is_dry: false })
+    pub(super) fn hold(pipe: &OwnedFd, memory_file: &OwnedFd, min_fd: i32) -> io::Result<Self> {
+        let (pipe, memory_file) =
+            (duplicate_fd_above(pipe, min_fd)?, duplicate_fd_above(memory_file, min_fd)?);
+        Ok(Self { pipe, memory_file, has_ended: false })
     }
 
     /// Moves available bytes into the memory file, and drops those beyond the cap. Used while no supervisor reads.
-    pub(super) fn pump(&mut self, cap: u64) {
+    pub(super) fn pump(&mut self, max_recorded_bytes: u64) {
         // The read must return to the event loop: one thread serves the signals and all other programs too.
-        let mut left = MAX_PUMP_BYTES;
-        while left > 0 && !self.is_dry {
-            match self.step(cap) {
-                Ok(0) => self.is_dry = true,
-                Ok(moved) => left = left.saturating_sub(moved),
+        let mut remaining_bytes = MAX_PUMP_BYTES;
+        while remaining_bytes > 0 && !self.has_ended {
+            match self.move_chunk(max_recorded_bytes) {
+                Ok(0) => self.has_ended = true,
+                Ok(moved) => remaining_bytes = remaining_bytes.saturating_sub(moved),
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => return,
                 // The rest of the output is lost, but a lasting error would wake the event loop for ever.
-                Err(_broken) => self.is_dry = true,
+                Err(_broken) => self.has_ended = true,
             }
         }
     }
 
-    fn step(&self, cap: u64) -> Result<usize, Errno> {
-        let held = fstat(&self.memory)?.st_size.unsigned_abs();
-        match usize::try_from(cap.saturating_sub(held)).unwrap_or(MOVE_BYTES).min(MOVE_BYTES) {
+    fn move_chunk(&self, max_recorded_bytes: u64) -> Result<usize, Errno> {
+        let stored_bytes = fstat(&self.memory_file)?.st_size.unsigned_abs();
+        match usize::try_from(max_recorded_bytes.saturating_sub(stored_bytes))
+            .unwrap_or(MOVE_BYTES)
+            .min(MOVE_BYTES)
+        {
             // Beyond the cap bytes are read and dropped, so that the program never blocks at a full pipe.
             0 => read(&self.pipe, &mut [0; MOVE_BYTES]),
             // `splice` moves pages between pipe and file without a copy through this process.
             capacity => {
                 let flags = SpliceFFlags::SPLICE_F_NONBLOCK;
-                splice(&self.pipe, None, &self.memory, None, capacity, flags)
+                splice(&self.pipe, None, &self.memory_file, None, capacity, flags)
             }
         }
     }
@@ -83,15 +87,15 @@ impl HeldFds {
         held_stdin: Option<&[OwnedFd; 2]>,
         min_fd: i32,
     ) -> io::Result<Self> {
-        let hold = |pipe, memory| HeldStream::hold(pipe, memory, min_fd);
-        let streams = [hold(out, out_memory)?, hold(err, err_memory)?];
-        let hold = |[pipe, journal]: &[OwnedFd; 2]| {
+        let hold_stream = |pipe, memory_file| HeldStream::hold(pipe, memory_file, min_fd);
+        let streams = [hold_stream(out, out_memory)?, hold_stream(err, err_memory)?];
+        let hold_stdin = |[pipe, journal]: &[OwnedFd; 2]| {
             io::Result::Ok(HeldStdin {
-                pipe: move_up(pipe, min_fd)?,
-                journal: move_up(journal, min_fd)?,
+                pipe: duplicate_fd_above(pipe, min_fd)?,
+                journal: duplicate_fd_above(journal, min_fd)?,
             })
         };
-        Ok(Self { streams, held_stdin: held_stdin.map(hold).transpose()? })
+        Ok(Self { streams, held_stdin: held_stdin.map(hold_stdin).transpose()? })
     }
 }
 
@@ -107,11 +111,11 @@ pub(super) struct HeldProgram {
     /// Journaled standard input.
     held_stdin: Option<HeldStdin>,
     /// Number of killed processes while the program is being killed.
-    pub(super) clearing: Option<u64>,
+    pub(super) killed_so_far: Option<u64>,
     /// Number of rounds of killing.
-    pub(super) rounds: u32,
+    pub(super) kill_rounds: u32,
     /// True if no process of the program is alive.
-    pub(super) is_cleared: bool,
+    pub(super) is_cleanup_done: bool,
 }
 
 impl HeldProgram {
@@ -121,22 +125,32 @@ impl HeldProgram {
         pid: i32,
         HeldFds { streams, held_stdin }: HeldFds,
     ) -> Self {
-        let (is_wrapped, is_cleared) = (false, false);
-        let (end, clearing, rounds) = (None, None, 0);
-        Self { terms, pid, is_wrapped, end, streams, held_stdin, clearing, rounds, is_cleared }
+        let (is_wrapped, is_cleanup_done) = (false, false);
+        let (end, killed_so_far, kill_rounds) = (None, None, 0);
+        Self {
+            terms,
+            pid,
+            is_wrapped,
+            end,
+            streams,
+            held_stdin,
+            killed_so_far,
+            kill_rounds,
+            is_cleanup_done,
+        }
     }
 
     /// Returns the descriptors with which another supervisor continues reading, and writing if the input is journaled.
     pub(super) fn fds(&self) -> Vec<i32> {
         let [out, err] = &self.streams;
-        let output = [&out.pipe, &err.pipe, &out.memory, &err.memory];
+        let output = [&out.pipe, &err.pipe, &out.memory_file, &err.memory_file];
         let input =
             self.held_stdin.iter().flat_map(|held_stdin| [&held_stdin.pipe, &held_stdin.journal]);
         output.into_iter().chain(input).map(AsRawFd::as_raw_fd).collect()
     }
 
     /// Returns the entry of the program in the list for a supervisor of this frame version.
-    pub(super) fn listed_for(&mut self, version: u64) -> HolderEvent {
+    pub(super) fn list_entry(&mut self, version: u64) -> HolderEvent {
         if version < STDIN_JOURNAL_VERSION {
             // Such a supervisor writes no input, and the program would wait for its end for ever.
             self.held_stdin = None;
@@ -155,14 +169,15 @@ impl HeldProgram {
     pub(super) fn close_stdin(&mut self) {
         let Some(HeldStdin { pipe, journal }) = self.held_stdin.take() else { return };
         // The number of the pipe is outside of the range that a child copies.
-        let closed = unread_pipe().and_then(|unread| move_up(&unread, pipe.as_raw_fd()));
-        self.held_stdin = closed.ok().map(|pipe| HeldStdin { pipe, journal });
+        let replacement =
+            unread_pipe().and_then(|unread| duplicate_fd_above(&unread, pipe.as_raw_fd()));
+        self.held_stdin = replacement.ok().map(|pipe| HeldStdin { pipe, journal });
     }
 }
 
 /// Duplicates a descriptor to a number from this one on.
 #[expect(unsafe_code, reason = "the system gives a number for what is owned")]
-fn move_up(fd: &OwnedFd, min_fd: i32) -> io::Result<OwnedFd> {
+fn duplicate_fd_above(fd: &OwnedFd, min_fd: i32) -> io::Result<OwnedFd> {
     let duplicate = fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(min_fd))?;
     // SAFETY: the kernel has just opened it for this process, and nobody else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(duplicate) })

@@ -105,24 +105,24 @@ struct ChildSetup {
 pub(super) fn start(
     spec: &LaunchSpec,
     streams: [&OwnedFd; 3],
-    bounds: &ConfinementFds,
+    confinement: &ConfinementFds,
     limits: &[Rlimit],
     stack: &mut ChildStack,
 ) -> Result<Pid, Errno> {
-    let form = PreparedSpec::of(spec).map_err(|_zero| Errno::EINVAL)?;
-    let (args, env) = (pointers(&form.args), pointers(&form.env));
+    let prepared = PreparedSpec::of(spec).map_err(|_zero| Errno::EINVAL)?;
+    let (args, env) = (pointers(&prepared.args), pointers(&prepared.env));
     let mut setup = ChildSetup {
-        program: form.program.as_ptr(),
+        program: prepared.program.as_ptr(),
         args: args.as_ptr(),
         env: env.as_ptr(),
-        working_dir: form.working_dir.as_ptr(),
+        working_dir: prepared.working_dir.as_ptr(),
         streams: streams.map(AsRawFd::as_raw_fd),
-        ruleset: bounds.ruleset.as_ref().map(AsRawFd::as_raw_fd),
-        group: bounds.group.as_ref().map(AsRawFd::as_raw_fd),
+        ruleset: confinement.ruleset.as_ref().map(AsRawFd::as_raw_fd),
+        group: confinement.group.as_ref().map(AsRawFd::as_raw_fd),
         limits: ptr::from_ref(limits),
         // Only root has capabilities that can be dropped.
         retained_capabilities: spec
-            .rights
+            .root_capabilities
             .retained(spec.user.is_some())
             .filter(|_| geteuid().is_root()),
         user: spec.user,
@@ -198,9 +198,11 @@ unsafe fn prepare(setup: &ChildSetup) -> Result<(), c_int> {
             syscall_filter::install()?;
         }
         check_call(libc::syscall(libc::SYS_close_range, 3, c_uint::MAX, CLOSE_RANGE_CLOEXEC))?;
-        let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+        let mut empty_mask = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
         // The holder blocks signals for its `signalfd`; `execve` would pass that mask to the program.
-        libc::sigemptyset(none.as_mut_ptr());
-        check_call(libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut()).into())
+        libc::sigemptyset(empty_mask.as_mut_ptr());
+        check_call(
+            libc::sigprocmask(libc::SIG_SETMASK, empty_mask.as_ptr(), ptr::null_mut()).into(),
+        )
     }
 }

@@ -21,8 +21,8 @@ const OOM_SCORE_ADJ: &str = "500";
 /// Resources that every launch uses.
 pub(super) struct LaunchResources {
     /// Descriptor limit of a program, as this process inherited it.
-    files: Rlimit,
-    floor: i32,
+    fd_limit: Rlimit,
+    min_fd: i32,
     stack: ChildStack,
 }
 
@@ -35,9 +35,9 @@ impl LaunchResources {
         // Each held program occupies up to six descriptors here, so the inherited soft limit would allow few programs.
         let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
-        let floor = i32::try_from(DEFAULT_FD_FLOOR.min(hard / 2)).map_err(io::Error::other)?;
-        let files = (Resource::RLIMIT_NOFILE as u32, soft, hard);
-        Ok(Self { files, floor, stack: ChildStack::new() })
+        let min_fd = i32::try_from(DEFAULT_FD_FLOOR.min(hard / 2)).map_err(io::Error::other)?;
+        let fd_limit = (Resource::RLIMIT_NOFILE as u32, soft, hard);
+        Ok(Self { fd_limit, min_fd, stack: ChildStack::new() })
     }
 
     /// Returns the limits of a program: first those of every program.
@@ -45,11 +45,11 @@ impl LaunchResources {
         // Linux ignores this limit, but every descendant inherits it: it carries the label.
         let label = (Resource::RLIMIT_LOCKS as u32, label, nix::libc::RLIM_INFINITY);
         let no_dump = (Resource::RLIMIT_CORE as u32, 0, 0);
-        let own = spec
+        let spec_limits = spec
             .limits
             .iter()
             .filter_map(|(resource, limit)| Some((u32::try_from(*resource).ok()?, *limit, *limit)));
-        [label, no_dump, self.files].into_iter().chain(own).collect()
+        [label, no_dump, self.fd_limit].into_iter().chain(spec_limits).collect()
     }
 }
 
@@ -57,7 +57,7 @@ impl LaunchResources {
 struct FdSet {
     streams: [OwnedFd; 3],
     supervisor_fds: [OwnedFd; 4],
-    bounds: ConfinementFds,
+    confinement: ConfinementFds,
     /// Write end of standard input and its journal, if the input is journaled.
     held_stdin: Option<[OwnedFd; 2]>,
     spec: Option<OwnedFd>,
@@ -65,10 +65,10 @@ struct FdSet {
 
 impl FdSet {
     /// Sorts the received descriptors; `None` if one did not arrive.
-    fn sort(
+    fn assign(
         fds: Vec<OwnedFd>,
         LaunchFlags { is_confined, is_grouped, has_stdin_journal, .. }: LaunchFlags,
-        has_file: bool,
+        has_spec_file: bool,
     ) -> Option<Self> {
         let mut fds = fds.into_iter();
         let mut next = || fds.next();
@@ -77,11 +77,11 @@ impl FdSet {
         let ruleset = if is_confined { Some(next()?) } else { None };
         let group = if is_grouped { Some(next()?) } else { None };
         let held_stdin = if has_stdin_journal { Some([next()?, next()?]) } else { None };
-        let spec = if has_file { Some(next()?) } else { None };
+        let spec = if has_spec_file { Some(next()?) } else { None };
         Some(Self {
             streams,
             supervisor_fds,
-            bounds: ConfinementFds { ruleset, group },
+            confinement: ConfinementFds { ruleset, group },
             held_stdin,
             spec,
         })
@@ -96,12 +96,11 @@ impl ProcessHolder {
         flags: LaunchFlags,
         fds: Vec<OwnedFd>,
     ) {
-        let slot = terms.slot;
-        let has_file = spec.is_none();
+        let (slot, has_spec_file) = (terms.slot, spec.is_none());
         // An adopted process holder only finishes its programs.
         let allowed = if self.supervisor.is_adopted { Err(Errno::EPERM) } else { Ok(()) };
         let launched = allowed
-            .and_then(|()| FdSet::sort(fds, flags, has_file).ok_or(Errno::EMFILE))
+            .and_then(|()| FdSet::assign(fds, flags, has_spec_file).ok_or(Errno::EMFILE))
             .and_then(|fds| self.start(terms, spec, fds));
         if let Some(program) = self.programs.program_mut(slot) {
             program.is_wrapped = flags.is_wrapped;
@@ -120,18 +119,17 @@ impl ProcessHolder {
         spec: Option<LaunchSpec>,
         fds: FdSet,
     ) -> Result<i32, Errno> {
-        let FdSet { streams, supervisor_fds, bounds, held_stdin, spec: file } = fds;
+        let FdSet { streams, supervisor_fds, confinement, held_stdin, spec: file } = fds;
         let spec = match (spec, file) {
             (Some(spec), _) => spec,
-            (None, file) => file.and_then(read).ok_or(Errno::EBADMSG)?,
+            (None, file) => file.and_then(read_spec).ok_or(Errno::EBADMSG)?,
         };
         // Before the clone: a full descriptor table then refuses the launch, instead of losing a started program.
-        let held_fds = HeldFds::hold(&supervisor_fds, held_stdin.as_ref(), self.resources.floor);
+        let held_fds = HeldFds::hold(&supervisor_fds, held_stdin.as_ref(), self.resources.min_fd);
         let held_fds = held_fds.map_err(|_full| Errno::EMFILE)?;
         let limits = self.resources.limits(terms.label, &spec);
         let (streams, stack) = (streams.each_ref(), &mut self.resources.stack);
-        let pid = clone_exec::start(&spec, streams, &bounds, &limits, stack)?;
-        let pid = pid.as_raw();
+        let pid = clone_exec::start(&spec, streams, &confinement, &limits, stack)?.as_raw();
         // Not in the child: there the non-dumpable state of this process prevents the write.
         _ = fs::write(format!("/proc/{pid}/oom_score_adj"), OOM_SCORE_ADJ);
         // No exit can be missed in between: SIGCHLD is blocked and read by the event loop, after this order.
@@ -140,7 +138,7 @@ impl ProcessHolder {
     }
 }
 
-fn read(file: OwnedFd) -> Option<LaunchSpec> {
+fn read_spec(file: OwnedFd) -> Option<LaunchSpec> {
     let (mut file, mut bytes) = (File::from(file), Vec::new());
     file.rewind().ok()?;
     file.read_to_end(&mut bytes).ok()?;

@@ -30,7 +30,7 @@ pub(super) struct HeldPrograms {
 
 /// Result of killing all processes of a program.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ClearedProgram {
+pub(super) struct KillResult {
     /// Number of killed processes.
     pub(super) killed: u64,
     /// Number of processes that do not die.
@@ -66,8 +66,8 @@ impl HeldPrograms {
     }
 
     /// Returns the slots of the programs that are being killed.
-    pub(super) fn clearing(&self) -> Vec<u64> {
-        let clearing = self.programs.iter().filter(|(_, program)| program.clearing.is_some());
+    pub(super) fn slots_being_killed(&self) -> Vec<u64> {
+        let clearing = self.programs.iter().filter(|(_, program)| program.killed_so_far.is_some());
         clearing.map(|(slot, _)| *slot).collect()
     }
 
@@ -95,12 +95,12 @@ impl HeldPrograms {
     }
 
     /// Starts or stops moving the output of a program.
-    pub(super) fn watch_streams(&self, slot: u64, begin: bool, epoll: &Epoll) {
+    pub(super) fn set_streams_watched(&self, slot: u64, is_watched: bool, epoll: &Epoll) {
         let Some(program) = self.programs.get(&slot) else { return };
-        for (stream, name) in program.streams.iter().zip(FIRST_STREAM_TOKEN + slot * 2..) {
+        for (stream, token) in program.streams.iter().zip(FIRST_STREAM_TOKEN + slot * 2..) {
             // The only possible failure is removing a pipe that is not watched, which is harmless.
-            _ = if begin && !stream.is_dry {
-                epoll.add(&stream.pipe, EpollEvent::new(EpollFlags::EPOLLIN, name))
+            _ = if is_watched && !stream.has_ended {
+                epoll.add(&stream.pipe, EpollEvent::new(EpollFlags::EPOLLIN, token))
             } else {
                 epoll.delete(&stream.pipe)
             };
@@ -108,29 +108,30 @@ impl HeldPrograms {
     }
 
     /// Moves available output of a stream, whose number is twice its slot, or one more.
-    pub(super) fn pump(&mut self, name: u64, epoll: &Epoll) {
-        let Some(program) = self.programs.get_mut(&(name / 2)) else { return };
+    pub(super) fn pump(&mut self, stream_number: u64, epoll: &Epoll) {
+        let Some(program) = self.programs.get_mut(&(stream_number / 2)) else { return };
         let [out, err] = &mut program.streams;
-        let stream = if name.is_multiple_of(2) { out } else { err };
-        stream.pump(program.terms.cap);
-        if stream.is_dry {
+        let stream = if stream_number.is_multiple_of(2) { out } else { err };
+        stream.pump(program.terms.max_recorded_bytes);
+        if stream.has_ended {
             _ = epoll.delete(&stream.pipe);
         }
     }
 
     /// Records the end of a child. Returns the slot and the end if the child is a program, and not an orphan of one.
-    pub(super) fn ended(&mut self, child: &ReapedChild) -> Option<(u64, ProgramEnd)> {
+    pub(super) fn record_end(&mut self, child: &ReapedChild) -> Option<(u64, ProgramEnd)> {
         // Before anything else: the kernel may reuse the number for the next child as soon as this one is reaped.
         let slot = self.by_pid.remove(&child.pid)?;
         // Descendants that outlive their program are children of this subreaper by now.
         let has_survivors = !self.orphans_of(slot).is_empty();
         let program = self.programs.get_mut(&slot)?;
         // A wrapper does not wait for the processes that it wraps, so its usage does not contain theirs.
-        let (cpu, peak) = if program.is_wrapped { (0, 0) } else { (child.cpu, child.peak) };
+        let (cpu_micros, peak_memory_kib) =
+            if program.is_wrapped { (0, 0) } else { (child.cpu_micros, child.peak_memory_kib) };
         let status = u64::from(child.status.cast_unsigned());
-        let end = ProgramEnd { status, has_survivors, cpu, peak };
+        let end = ProgramEnd { status, has_survivors, cpu_micros, peak_memory_kib };
         program.end = Some(end);
-        program.is_cleared = !has_survivors;
+        program.is_cleanup_done = !has_survivors;
         Some((slot, end))
     }
 
@@ -148,42 +149,43 @@ impl HeldPrograms {
     }
 
     /// Kills the present processes of a program. Returns the result once none is left.
-    pub(super) fn kill_round(&mut self, slot: u64) -> Option<ClearedProgram> {
+    pub(super) fn kill_round(&mut self, slot: u64) -> Option<KillResult> {
         let processes = self.processes_of(slot);
         let killed = processes.iter().filter(|pid| self.signal(**pid, Signal::SIGKILL)).count();
         let program = self.programs.get_mut(&slot)?;
-        let so_far = program.clearing.unwrap_or_default() + killed as u64;
-        program.rounds += 1;
+        let so_far = program.killed_so_far.unwrap_or_default() + killed as u64;
+        program.kill_rounds += 1;
         // The program itself has to be reaped too, so that its end is reported before this event. A process of another
         // user, or one that waits in the kernel for ever, is given up: it must not delay the rest.
-        let is_over = processes.is_empty() || program.rounds > MAX_KILL_ROUNDS;
-        let is_cleared = is_over && program.end.is_some();
-        (program.clearing, program.is_cleared) = ((!is_cleared).then_some(so_far), is_cleared);
-        is_cleared.then_some(ClearedProgram { killed: so_far, survivors: processes.len() as u64 })
+        let is_last_round = processes.is_empty() || program.kill_rounds > MAX_KILL_ROUNDS;
+        let is_cleanup_done = is_last_round && program.end.is_some();
+        (program.killed_so_far, program.is_cleanup_done) =
+            ((!is_cleanup_done).then_some(so_far), is_cleanup_done);
+        is_cleanup_done.then_some(KillResult { killed: so_far, survivors: processes.len() as u64 })
     }
 
     /// Returns every process of a program. A zombie counts until it is reaped, so that the program is cleared only
     /// after no trace of it remains.
     fn processes_of(&self, slot: u64) -> BTreeSet<i32> {
-        let mut all = self.orphans_of(slot);
+        let mut pids = self.orphans_of(slot);
         if let Some(program) = self.programs.get(&slot).filter(|program| program.end.is_none()) {
-            all.extend(subtree(program.pid));
+            pids.extend(subtree(program.pid));
         }
-        all
+        pids
     }
 
     /// Returns the orphans of a program, with all their descendants. Orphans of no program are killed on the way.
     fn orphans_of(&self, slot: u64) -> BTreeSet<i32> {
-        let mut found = BTreeSet::new();
-        let orphans = self.children.all().into_iter().filter(|pid| !self.by_pid.contains_key(pid));
+        let mut processes = BTreeSet::new();
+        let orphans = self.children.pids().into_iter().filter(|pid| !self.by_pid.contains_key(pid));
         for orphan in orphans {
             match self.owner_of(orphan) {
-                Some(owner) if owner == slot => found.extend(subtree(orphan)),
+                Some(owner) if owner == slot => processes.extend(subtree(orphan)),
                 Some(_) => {}
                 None => self.kill_subtree(orphan),
             }
         }
-        found
+        processes
     }
 
     fn owner_of(&self, pid: i32) -> Option<u64> {

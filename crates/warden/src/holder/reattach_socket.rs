@@ -37,29 +37,29 @@ impl ReattachSocket {
         let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
         fchdir(&folder)?;
         // The socket gets mode 0600 at its creation; a later `chmod` would leave a moment for other users.
-        let before = umask(Mode::from_bits_truncate(0o177));
-        let bound = bind(socket.as_raw_fd(), &UnixAddr::new(name.as_str())?);
-        umask(before);
+        let previous_mask = umask(Mode::from_bits_truncate(0o177));
+        let bind_result = bind(socket.as_raw_fd(), &UnixAddr::new(name.as_str())?);
+        umask(previous_mask);
         chdir("/")?;
-        bound?;
+        bind_result?;
         listen(&socket, Backlog::new(8)?)?;
         Ok(Self { socket, folder, name, key, connections: Vec::new() })
     }
 
     /// Returns the next peer that may prove the key. An agent may run as the same user, so a peer that
     /// descends from this process holder, or from another one of the service, is refused.
-    fn next(&self) -> io::Result<Option<OwnedFd>> {
+    fn accept_peer(&self) -> io::Result<Option<OwnedFd>> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let connection = own(accept4(self.socket.as_raw_fd(), flags)?);
+        let connection = owned_fd(accept4(self.socket.as_raw_fd(), flags)?);
         let peer = getsockopt(&connection, PeerCredentials)?;
         let is_allowed = peer.uid() == geteuid().as_raw() && runs_for_no_agent(peer.pid());
         Ok(is_allowed.then_some(connection))
     }
 
-    /// Accepts the waiting peers, which may then prove the key; turns them away if `is_free` is false.
-    fn admit(&mut self, is_free: bool, epoll: &Epoll) {
-        while let Ok(connection) = self.next() {
-            let Some(connection) = connection.filter(|_| is_free) else { continue };
+    /// Accepts the waiting peers, which may then prove the key; turns them away if `is_accepting` is false.
+    fn accept_peers(&mut self, is_accepting: bool, epoll: &Epoll) {
+        while let Ok(connection) = self.accept_peer() {
+            let Some(connection) = connection.filter(|_| is_accepting) else { continue };
             // A peer gets its own descriptor in the event loop, so that a silent one blocks neither the loop nor the
             // others.
             if epoll.add(&connection, EpollEvent::new(EpollFlags::EPOLLIN, PEERS_TOKEN)).is_ok() {
@@ -73,15 +73,17 @@ impl ReattachSocket {
 
     /// Returns the socket of a peer that has proved the key.
     fn take_authenticated(&mut self) -> Option<OwnedFd> {
-        let mut found = None;
+        let mut authenticated = None;
         for mut connection in std::mem::take(&mut self.connections) {
             match connection.step(&self.key) {
                 AuthStep::Pending => self.connections.push(connection),
-                AuthStep::Authenticated => _ = found.get_or_insert(connection.into_socket()),
+                AuthStep::Authenticated => {
+                    _ = authenticated.get_or_insert(connection.into_socket());
+                }
                 AuthStep::Rejected => {}
             }
         }
-        found
+        authenticated
     }
 }
 
@@ -94,7 +96,12 @@ impl Drop for ReattachSocket {
 
 impl ProcessHolder {
     /// Opens the reattachment socket once. Without it no supervisor can attach, and everything ends in time.
-    pub(super) fn open_socket(&mut self, name: &[u8], key: SecretValue, fds: Vec<OwnedFd>) {
+    pub(super) fn open_reattach_socket(
+        &mut self,
+        name: &[u8],
+        key: SecretValue,
+        fds: Vec<OwnedFd>,
+    ) {
         let folder = fds.into_iter().next().filter(|_| self.reattach_socket.is_none());
         let Some(folder) = folder else { return };
         let name = String::from_utf8_lossy(name).into_owned();
@@ -108,10 +115,10 @@ impl ProcessHolder {
     }
 
     /// Accepts peers that may prove the key, unless there is a supervisor.
-    pub(super) fn admit(&mut self) {
-        let is_free = !self.supervisor.is_connected() && !self.is_ending;
+    pub(super) fn accept_peers(&mut self) {
+        let is_accepting = !self.supervisor.is_connected() && !self.is_ending;
         if let Some(listener) = &mut self.reattach_socket {
-            listener.admit(is_free, &self.epoll);
+            listener.accept_peers(is_accepting, &self.epoll);
         }
     }
 
@@ -130,24 +137,23 @@ impl ProcessHolder {
     }
 
     /// Lists everything that is held, and leaves the reading to the supervisor.
-    pub(super) fn list(&mut self) {
+    pub(super) fn send_program_list(&mut self) {
         // Not before this order: until then the holder moves the output itself, and its reattach grace counts.
-        self.supervisor.lost = None;
+        self.supervisor.lost_at = None;
         for slot in self.programs.slots() {
             if !self.supervisor.is_connected() {
                 return; // The supervisor was lost during the list.
             }
             // Before the descriptors are sent: two processes that splice from one pipe would mix the order of its
             // bytes.
-            self.programs.watch_streams(slot, false, &self.epoll);
+            self.programs.set_streams_watched(slot, false, &self.epoll);
             let Some(program) = self.programs.program_mut(slot) else { continue };
-            let event = program.listed_for(self.supervisor.version);
+            let event = program.list_entry(self.supervisor.version);
             self.queue_event(event);
         }
         // The peer was checked when its connection was accepted, so it may receive the secret.
-        if let Some(secret) =
-            self.secret.clone().filter(|_| self.supervisor.version >= SECRET_VERSION)
-        {
+        let knows_secrets = self.supervisor.version >= SECRET_VERSION;
+        if let Some(secret) = self.secret.clone().filter(|_| knows_secrets) {
             self.queue_event(HolderEvent::StoredSecret { secret });
         }
         self.queue_event(HolderEvent::Listed);
@@ -155,7 +161,7 @@ impl ProcessHolder {
 }
 
 #[expect(unsafe_code, reason = "the system gives a number for what is owned")]
-fn own(fd: i32) -> OwnedFd {
+fn owned_fd(fd: i32) -> OwnedFd {
     // SAFETY: the kernel has just opened it for this process, and nobody else knows it.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }

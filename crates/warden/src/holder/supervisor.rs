@@ -20,11 +20,11 @@ pub(super) struct Supervisor {
     /// Frame version of the present supervisor.
     pub(super) version: u64,
     /// Events for which the socket had no room.
-    pending: VecDeque<HolderEvent>,
+    pending_events: VecDeque<HolderEvent>,
     /// Time for which the process holder waits for the next supervisor.
     pub(super) reattach_grace: Duration,
     /// Time at which the supervisor was lost. Until the next one reads, the process holder stores the output.
-    pub(super) lost: Option<Instant>,
+    pub(super) lost_at: Option<Instant>,
     /// True if the supervisor is not the one that started the process holder: then it starts nothing new.
     pub(super) is_adopted: bool,
 }
@@ -41,9 +41,9 @@ pub(super) enum SendResult {
 impl Supervisor {
     /// Creates the connection to the supervisor that started the process holder.
     pub(super) fn new(socket: OwnedFd) -> Self {
-        let (pending, reattach_grace) = (VecDeque::new(), Duration::ZERO);
+        let (pending_events, reattach_grace) = (VecDeque::new(), Duration::ZERO);
         let (socket, version) = (Some(socket), FRAME_VERSION);
-        Self { socket, version, pending, reattach_grace, lost: None, is_adopted: false }
+        Self { socket, version, pending_events, reattach_grace, lost_at: None, is_adopted: false }
     }
 
     /// Returns true if a supervisor is connected.
@@ -67,43 +67,43 @@ impl Supervisor {
             _ = epoll.delete(socket);
         }
         // The next supervisor gets the present state by `List`, so old events would only contradict it.
-        self.pending.clear();
-        self.lost = Some(Instant::now());
+        self.pending_events.clear();
+        self.lost_at = Some(Instant::now());
     }
 
     /// Returns the time that is left for the next supervisor; `None` while there is one.
     pub(super) fn time_left(&self) -> Option<Duration> {
-        self.lost.map(|lost| self.reattach_grace.saturating_sub(lost.elapsed()))
+        self.lost_at.map(|lost_at| self.reattach_grace.saturating_sub(lost_at.elapsed()))
     }
 
     /// Adds an event. Without a supervisor the event is dropped: the list informs the next one.
     pub(super) fn queue(&mut self, event: HolderEvent) {
         if self.is_connected() {
-            self.pending.push_back(event);
+            self.pending_events.push_back(event);
         }
     }
 
     /// Sends queued events as far as the socket has room. The holder must never block on the supervisor.
     pub(super) fn send_events(&mut self, programs: &HeldPrograms, epoll: &Epoll) -> SendResult {
-        while let (Some(socket), Some(event)) = (&self.socket, self.pending.front()) {
+        while let (Some(socket), Some(event)) = (&self.socket, self.pending_events.front()) {
             let fds = match event {
                 HolderEvent::Held { terms, .. } => programs.get(terms.slot).map(HeldProgram::fds),
                 _ => None,
             };
             match send(socket, &event.encode(), fds.as_deref().unwrap_or_default()) {
-                Ok(()) => _ = self.pending.pop_front(),
+                Ok(()) => _ = self.pending_events.pop_front(),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_error) => return SendResult::Disconnected,
             }
         }
-        self.watch(epoll);
+        self.update_watched_events(epoll);
         SendResult::Connected
     }
 
     /// Watches for room only while events are queued: an always writable socket would wake the loop for ever.
-    fn watch(&self, epoll: &Epoll) {
+    fn update_watched_events(&self, epoll: &Epoll) {
         let mut flags = EpollFlags::EPOLLIN;
-        flags.set(EpollFlags::EPOLLOUT, !self.pending.is_empty());
+        flags.set(EpollFlags::EPOLLOUT, !self.pending_events.is_empty());
         if let Some(socket) = &self.socket {
             _ = epoll.modify(socket.as_fd(), &mut EpollEvent::new(flags, SUPERVISOR_TOKEN));
         }

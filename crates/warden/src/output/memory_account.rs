@@ -30,13 +30,13 @@ struct SharedMemoryPool {
     /// Number of the account that may exceed the limit.
     borrower: AtomicU64,
     /// Number of the latest account.
-    latest: AtomicU64,
+    latest_account: AtomicU64,
     /// Number of readers that wait for room.
-    waiting: AtomicUsize,
+    waiting_readers: AtomicUsize,
     /// Notifies when memory was returned.
     freed: Notify,
     /// Permits to read a long text as a whole.
-    readers: Arc<Semaphore>,
+    reader_permits: Arc<Semaphore>,
 }
 
 /// Usage of the memory.
@@ -47,7 +47,7 @@ pub struct OutputMemoryUsage {
     /// Bytes in use.
     pub used: u64,
     /// Number of output streams that are not read for lack of room.
-    pub waiting: usize,
+    pub waiting_streams: usize,
 }
 
 /// Account of one program. Dropping the last clone returns its memory.
@@ -59,59 +59,59 @@ struct MemoryShare {
     memory: OutputMemory,
     number: u64,
     used: AtomicU64,
-    waiting: AtomicUsize,
+    waiting_readers: AtomicUsize,
     /// Notifies when a reader starts to wait.
     reader_waiting: Notify,
     /// True if the program has ended: its pipes then contain little more.
-    is_over: AtomicBool,
+    has_ended: AtomicBool,
 }
 
 impl OutputMemory {
     /// Returns a memory with this limit in bytes.
     #[must_use]
-    pub fn of(limit: u64) -> Self {
+    pub fn with_limit(limit: u64) -> Self {
         Self(Arc::new(SharedMemoryPool {
             limit,
             used: AtomicU64::new(0),
             borrower: AtomicU64::new(NO_BORROWER),
-            latest: AtomicU64::new(NO_BORROWER),
-            waiting: AtomicUsize::new(0),
+            latest_account: AtomicU64::new(NO_BORROWER),
+            waiting_readers: AtomicUsize::new(0),
             freed: Notify::new(),
-            readers: Arc::new(Semaphore::new(MAX_LONG_TEXTS)),
+            reader_permits: Arc::new(Semaphore::new(MAX_LONG_TEXTS)),
         }))
     }
 
     /// Returns an empty account.
     #[must_use]
     pub fn account(&self) -> MemoryAccount {
-        let number = self.0.latest.fetch_add(1, Ordering::Relaxed) + 1;
-        let (used, waiting, is_over) = Default::default();
+        let number = self.0.latest_account.fetch_add(1, Ordering::Relaxed) + 1;
+        let (used, waiting_readers, has_ended) = Default::default();
         let (memory, reader_waiting) = (self.clone(), Notify::new());
         MemoryAccount(Arc::new(MemoryShare {
             memory,
             number,
             used,
-            waiting,
+            waiting_readers,
             reader_waiting,
-            is_over,
+            has_ended,
         }))
     }
 
     /// Returns the current usage.
     #[must_use]
     pub fn usage(&self) -> OutputMemoryUsage {
-        let SharedMemoryPool { limit, used, waiting, .. } = &*self.0;
+        let SharedMemoryPool { limit, used, waiting_readers, .. } = &*self.0;
         OutputMemoryUsage {
             limit: *limit,
             used: used.load(Ordering::Relaxed),
-            waiting: waiting.load(Ordering::Relaxed),
+            waiting_streams: waiting_readers.load(Ordering::Relaxed),
         }
     }
 }
 
 impl MemoryAccount {
     /// Charges `bytes` more to the account.
-    pub fn take(&self, bytes: u64) {
+    pub fn charge(&self, bytes: u64) {
         self.0.used.fetch_add(bytes, Ordering::Relaxed);
         self.0.memory.0.used.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -126,23 +126,23 @@ impl MemoryAccount {
     /// limit.
     pub async fn acquire_reader_permit(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
-        Arc::clone(&self.0.memory.0.readers).acquire_owned().await.ok()
+        Arc::clone(&self.0.memory.0.reader_permits).acquire_owned().await.ok()
     }
 
     /// Returns true if the account may take more now. The caller takes a small piece before it checks again.
     #[must_use]
     pub fn may_grow(&self) -> bool {
-        let MemoryShare { memory, number, used: own, is_over, .. } = &*self.0;
+        let MemoryShare { memory, number, used: own_used, has_ended, .. } = &*self.0;
         let SharedMemoryPool { limit, used, borrower, .. } = &*memory.0;
-        if own.load(Ordering::Relaxed) < GUARANTEED_SHARE_BYTES {
+        if own_used.load(Ordering::Relaxed) < GUARANTEED_SHARE_BYTES {
             return true;
         }
-        if used.load(Ordering::Relaxed) < *limit || is_over.load(Ordering::Relaxed) {
+        if used.load(Ordering::Relaxed) < *limit || has_ended.load(Ordering::Relaxed) {
             return true;
         }
-        let lent =
+        let exchange =
             borrower.compare_exchange(NO_BORROWER, *number, Ordering::AcqRel, Ordering::Acquire);
-        lent.is_ok() || lent == Err(*number)
+        exchange.is_ok() || exchange == Err(*number)
     }
 
     /// Returns when the account may take more.
@@ -164,14 +164,14 @@ impl MemoryAccount {
     pub async fn wait_for_blocked_reader(&self) {
         let mut notified = std::pin::pin!(self.0.reader_waiting.notified());
         notified.as_mut().enable();
-        if self.0.waiting.load(Ordering::Relaxed) == 0 {
+        if self.0.waiting_readers.load(Ordering::Relaxed) == 0 {
             notified.await;
         }
     }
 
     /// Records that the program has ended. The rest in its pipes is read in any case.
-    pub fn end(&self) {
-        self.0.is_over.store(true, Ordering::Relaxed);
+    pub fn mark_ended(&self) {
+        self.0.has_ended.store(true, Ordering::Relaxed);
         self.0.memory.0.freed.notify_waiters();
     }
 }
@@ -181,8 +181,8 @@ struct WaitingReader<'a>(&'a MemoryAccount);
 
 impl<'a> WaitingReader<'a> {
     fn of(account: &'a MemoryAccount) -> Self {
-        account.0.waiting.fetch_add(1, Ordering::Relaxed);
-        account.0.memory.0.waiting.fetch_add(1, Ordering::Relaxed);
+        account.0.waiting_readers.fetch_add(1, Ordering::Relaxed);
+        account.0.memory.0.waiting_readers.fetch_add(1, Ordering::Relaxed);
         account.0.reader_waiting.notify_waiters();
         Self(account)
     }
@@ -190,9 +190,9 @@ impl<'a> WaitingReader<'a> {
 
 impl Drop for WaitingReader<'_> {
     fn drop(&mut self) {
-        let MemoryShare { memory, waiting, .. } = &*self.0.0;
-        waiting.fetch_sub(1, Ordering::Relaxed);
-        memory.0.waiting.fetch_sub(1, Ordering::Relaxed);
+        let MemoryShare { memory, waiting_readers, .. } = &*self.0.0;
+        waiting_readers.fetch_sub(1, Ordering::Relaxed);
+        memory.0.waiting_readers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -225,70 +225,77 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_program_continues_over_the_memory_limit() {
-        let memory = OutputMemory::of(LIMIT);
+        let memory = OutputMemory::with_limit(LIMIT);
         let [one, two, three] = [(); 3].map(|()| memory.account());
-        one.take(6 * GUARANTEED_SHARE_BYTES);
-        two.take(3 * GUARANTEED_SHARE_BYTES);
-        three.take(GUARANTEED_SHARE_BYTES);
+        one.charge(6 * GUARANTEED_SHARE_BYTES);
+        two.charge(3 * GUARANTEED_SHARE_BYTES);
+        three.charge(GUARANTEED_SHARE_BYTES);
         assert!(two.may_grow(), "one program must get to its end");
         assert!(two.may_grow() && !one.may_grow() && !three.may_grow());
-        let waits = tokio::spawn(three.clone().wait_for_memory());
+        let waiter = tokio::spawn(three.clone().wait_for_memory());
         assert!(timeout(WAIT_TIMEOUT, one.clone().wait_for_memory()).await.is_err());
         timeout(WAIT_TIMEOUT, three.wait_for_blocked_reader()).await.expect("the third waits");
         assert!(timeout(WAIT_TIMEOUT, two.wait_for_blocked_reader()).await.is_err());
-        assert_eq!(memory.usage(), OutputMemoryUsage { limit: LIMIT, used: LIMIT, waiting: 1 });
-        drop(two);
-        timeout(WAIT_TIMEOUT, waits).await.expect("memory is free again").expect("no panic");
         assert_eq!(
             memory.usage(),
-            OutputMemoryUsage { limit: LIMIT, used: 7 * GUARANTEED_SHARE_BYTES, waiting: 0 }
+            OutputMemoryUsage { limit: LIMIT, used: LIMIT, waiting_streams: 1 }
+        );
+        drop(two);
+        timeout(WAIT_TIMEOUT, waiter).await.expect("memory is free again").expect("no panic");
+        assert_eq!(
+            memory.usage(),
+            OutputMemoryUsage {
+                limit: LIMIT,
+                used: 7 * GUARANTEED_SHARE_BYTES,
+                waiting_streams: 0
+            }
         );
     }
 
     #[test]
     fn a_short_output_never_waits_for_memory() {
-        let memory = OutputMemory::of(LIMIT);
+        let memory = OutputMemory::with_limit(LIMIT);
         let [long, other, short] = [(); 3].map(|()| memory.account());
-        long.take(2 * LIMIT);
-        other.take(GUARANTEED_SHARE_BYTES);
-        short.take(GUARANTEED_SHARE_BYTES - 1);
+        long.charge(2 * LIMIT);
+        other.charge(GUARANTEED_SHARE_BYTES);
+        short.charge(GUARANTEED_SHARE_BYTES - 1);
         assert!(long.may_grow() && !other.may_grow() && short.may_grow());
     }
 
     #[tokio::test(start_paused = true)]
     async fn output_of_an_ended_program_is_read_in_any_case() {
-        let memory = OutputMemory::of(LIMIT);
+        let memory = OutputMemory::with_limit(LIMIT);
         let [one, two] = [(); 2].map(|()| memory.account());
-        one.take(LIMIT);
-        two.take(GUARANTEED_SHARE_BYTES);
+        one.charge(LIMIT);
+        two.charge(GUARANTEED_SHARE_BYTES);
         assert!(one.may_grow() && !two.may_grow());
-        let waits = tokio::spawn(two.clone().wait_for_memory());
+        let waiter = tokio::spawn(two.clone().wait_for_memory());
         tokio::task::yield_now().await;
-        two.end();
-        timeout(WAIT_TIMEOUT, waits).await.expect("the program has ended").expect("no panic");
+        two.mark_ended();
+        timeout(WAIT_TIMEOUT, waiter).await.expect("the program has ended").expect("no panic");
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_number_of_long_texts_read_at_once_is_bounded() {
-        let account = OutputMemory::of(LIMIT).account();
-        let mut turns = Vec::new();
+        let account = OutputMemory::with_limit(LIMIT).account();
+        let mut permits = Vec::new();
         for _ in 0..MAX_LONG_TEXTS {
-            turns.push(account.acquire_reader_permit().await);
+            permits.push(account.acquire_reader_permit().await);
         }
         assert!(timeout(WAIT_TIMEOUT, account.sibling().acquire_reader_permit()).await.is_err());
-        turns.pop();
+        permits.pop();
         assert!(
             timeout(WAIT_TIMEOUT, account.acquire_reader_permit())
                 .await
-                .is_ok_and(|turn| turn.is_some())
+                .is_ok_and(|permit| permit.is_some())
         );
     }
 
     #[test]
     fn all_memory_is_free_after_the_last_clone() {
-        let memory = OutputMemory::of(LIMIT);
+        let memory = OutputMemory::with_limit(LIMIT);
         let one = memory.account();
-        one.take(7);
+        one.charge(7);
         let other = one.clone();
         drop(one);
         assert_eq!(memory.usage().used, 7);

@@ -37,14 +37,14 @@ impl OutputRecording {
     ///
     /// # Errors
     /// Fails if memory runs out.
-    pub fn write_at(&self, bytes: &[u8], from: u64) -> io::Result<()> {
-        let (mut rest, mut at) = (bytes, i64::try_from(from).map_err(io::Error::other)?);
+    pub fn write_at(&self, bytes: &[u8], start: u64) -> io::Result<()> {
+        let (mut remaining, mut offset) = (bytes, i64::try_from(start).map_err(io::Error::other)?);
         let length = fstat(&self.file)?.st_size.unsigned_abs();
-        self.account.take((from + bytes.len() as u64).saturating_sub(length));
-        while !rest.is_empty() {
-            let written = pwrite(&self.file, rest, at)?;
-            rest = rest.get(written..).unwrap_or_default();
-            at += i64::try_from(written).unwrap_or_default();
+        self.account.charge((start + bytes.len() as u64).saturating_sub(length));
+        while !remaining.is_empty() {
+            let written = pwrite(&self.file, remaining, offset)?;
+            remaining = remaining.get(written..).unwrap_or_default();
+            offset += i64::try_from(written).unwrap_or_default();
         }
         Ok(())
     }
@@ -53,17 +53,17 @@ impl OutputRecording {
     ///
     /// # Errors
     /// Fails if the bytes cannot be read.
-    pub fn read_at(&self, from: u64, limit: usize) -> io::Result<Vec<u8>> {
+    pub fn read_at(&self, start: u64, limit: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; limit];
-        let mut read = 0;
-        while let Some(unfilled) = bytes.get_mut(read..).filter(|unfilled| !unfilled.is_empty()) {
-            let at = i64::try_from(from + read as u64).map_err(io::Error::other)?;
-            match pread(&self.file, unfilled, at)? {
+        let mut filled = 0;
+        while let Some(unfilled) = bytes.get_mut(filled..).filter(|unfilled| !unfilled.is_empty()) {
+            let offset = i64::try_from(start + filled as u64).map_err(io::Error::other)?;
+            match pread(&self.file, unfilled, offset)? {
                 0 => break,
-                more => read += more,
+                count => filled += count,
             }
         }
-        bytes.truncate(read);
+        bytes.truncate(filled);
         Ok(bytes)
     }
 }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn recorded_bytes_are_read_at_any_offset_and_counted_once() {
-        let memory = OutputMemory::of(1 << 20);
+        let memory = OutputMemory::with_limit(1 << 20);
         let recording = OutputRecording::new(&memory.account()).unwrap();
         recording.write_at(b"hello ", 0).unwrap();
         recording.write_at(b"?????", 6).unwrap();

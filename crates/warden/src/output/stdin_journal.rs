@@ -9,7 +9,7 @@
 //! contains. A message needs no other mark of its end, so its framing is the protocol's own.
 //!
 //! Bytes in the pipe are pages of the file. To overwrite delivered bytes, or to cut the file before its offset, would
-//! change input that the program has not read yet. [`StdinJournal::shrink`] is the only exception.
+//! change input that the program has not read yet. [`StdinJournal::clear_if_read`] is the only exception.
 
 mod file;
 
@@ -22,10 +22,10 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use self::file::{JournalFile, MOVE_BYTES, unread};
+use self::file::{JournalFile, MOVE_BYTES, unread_bytes};
 use super::memory_account::MemoryAccount;
 use super::unread_pipe::unread_pipe;
-use crate::protocol::packet::watch;
+use crate::protocol::packet::register_fd;
 
 /// Default of the greatest length of a journal in bytes.
 pub const DEFAULT_MAX_JOURNAL_BYTES: u64 = 64 << 20;
@@ -118,7 +118,7 @@ impl StdinState {
     /// Charges the account for this many bytes in all.
     fn charge(&mut self, bytes: u64) {
         self.account = self.account.sibling();
-        self.account.take(bytes);
+        self.account.charge(bytes);
     }
 }
 
@@ -134,17 +134,17 @@ pub struct StdinJournal {
     size: u64,
     /// Bytes that are in the pipe or were read: the file offset.
     delivered: u64,
-    limit: u64,
-    close: CloseOrder,
+    max_bytes: u64,
+    send_close: CloseOrder,
     state: OwnedMutexGuard<StdinState>,
 }
 
 impl std::fmt::Debug for StdinJournal {
     /// Shows no input.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { size, delivered, limit, .. } = self;
+        let Self { size, delivered, max_bytes, .. } = self;
         let mut debug = f.debug_struct("StdinJournal");
-        debug.field("size", size).field("delivered", delivered).field("limit", limit);
+        debug.field("size", size).field("delivered", delivered).field("limit", max_bytes);
         debug.finish_non_exhaustive()
     }
 }
@@ -157,14 +157,14 @@ impl StdinJournal {
     /// Fails if the journal is corrupt, or if the runtime cannot watch the pipe.
     pub(crate) fn attach(
         mut state: OwnedMutexGuard<StdinState>,
-        close: CloseOrder,
+        send_close: CloseOrder,
     ) -> Result<Option<Self>, StdinJournalError> {
         let Some(StdinEnds { pipe, journal }) = state.ends.clone() else { return Ok(None) };
         let (file, size, delivered) = JournalFile::repair(journal)?;
         state.charge(size);
-        let pipe = watch(pipe, Interest::WRITABLE)?;
-        let limit = DEFAULT_MAX_JOURNAL_BYTES;
-        let mut journal = Self { pipe, file, size, delivered, limit, close, state };
+        let pipe = register_fd(pipe, Interest::WRITABLE)?;
+        let max_bytes = DEFAULT_MAX_JOURNAL_BYTES;
+        let mut journal = Self { pipe, file, size, delivered, max_bytes, send_close, state };
         match journal.deliver_now() {
             // A program that has closed its input may still run, and its output is still of interest.
             Ok(()) | Err(StdinJournalError::Closed) => Ok(Some(journal)),
@@ -174,8 +174,8 @@ impl StdinJournal {
 
     /// Sets the greatest length of the journal in bytes, instead of [`DEFAULT_MAX_JOURNAL_BYTES`].
     #[must_use]
-    pub const fn with_limit(mut self, limit: u64) -> Self {
-        self.limit = limit;
+    pub const fn with_limit(mut self, max_bytes: u64) -> Self {
+        self.max_bytes = max_bytes;
         self
     }
 
@@ -197,10 +197,10 @@ impl StdinJournal {
     /// [`StdinJournalError::Closed`] if the program does not read any more.
     pub async fn deliver(&mut self) -> Result<(), StdinJournalError> {
         while !self.is_drained() {
-            let (file, left) = (&self.file, self.undelivered());
-            let move_piece = |pipe: &Arc<OwnedFd>| Ok(file.move_to(pipe, left)?);
+            let (file, move_bytes) = (&self.file, self.next_move_bytes());
+            let move_piece = |pipe: &Arc<OwnedFd>| Ok(file.move_to(pipe, move_bytes)?);
             match self.pipe.async_io(Interest::WRITABLE, move_piece).await {
-                Ok(moved) => self.advance(moved)?,
+                Ok(moved) => self.add_delivered(moved)?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                     return Err(StdinJournalError::Closed);
@@ -211,18 +211,19 @@ impl StdinJournal {
         Ok(())
     }
 
-    /// Returns all messages since the last [`Self::shrink`], also those of earlier writers.
+    /// Returns all messages since the last [`Self::clear_if_read`], also those of earlier writers.
     ///
     /// # Errors
     /// Fails if the journal cannot be read.
-    pub fn sent(&self) -> io::Result<Vec<u8>> {
+    pub fn messages(&self) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(self.size).map_err(io::Error::other)?];
         let read = self.file.read_at(&mut bytes, 0)?;
         bytes.truncate(read);
         Ok(bytes)
     }
 
-    /// Returns the number of bytes since the last [`Self::shrink`] that are in the pipe or were read by the program.
+    /// Returns the number of bytes since the last [`Self::clear_if_read`] that are in the pipe or were read by the
+    /// program.
     pub const fn delivered(&self) -> u64 {
         self.delivered
     }
@@ -237,9 +238,9 @@ impl StdinJournal {
     ///
     /// # Errors
     /// Fails if a system call does.
-    pub fn shrink(&mut self) -> Result<bool, StdinJournalError> {
+    pub fn clear_if_read(&mut self) -> Result<bool, StdinJournalError> {
         // Unread bytes in the pipe are pages of the file.
-        if !self.is_drained() || unread(self.pipe.get_ref())? > 0 {
+        if !self.is_drained() || unread_bytes(self.pipe.get_ref())? > 0 {
             return Ok(false);
         }
         self.file.clear()?;
@@ -254,27 +255,28 @@ impl StdinJournal {
     /// The journal stays: a driver that takes over the program after this moment reads the messages in it, without
     /// which the output of the program cannot be understood.
     pub fn close(mut self) {
-        let closed = self.state.ends.take().zip(unread_pipe().ok());
-        self.state.ends = closed.map(|(ends, pipe)| StdinEnds { pipe: Arc::new(pipe), ..ends });
-        (self.close)();
+        let ends_and_pipe = self.state.ends.take().zip(unread_pipe().ok());
+        self.state.ends =
+            ends_and_pipe.map(|(ends, pipe)| StdinEnds { pipe: Arc::new(pipe), ..ends });
+        (self.send_close)();
     }
 
     fn record(&mut self, message: &[u8]) -> Result<(), StdinJournalError> {
         let length = message.len() as u64;
-        if self.size.saturating_add(length) > self.limit {
-            return Err(StdinJournalError::Full { limit: self.limit });
+        if self.size.saturating_add(length) > self.max_bytes {
+            return Err(StdinJournalError::Full { limit: self.max_bytes });
         }
         self.file.append(message, self.size)?;
         self.size += length;
-        self.state.account.take(length);
+        self.state.account.charge(length);
         Ok(())
     }
 
     /// Moves what the pipe has room for.
     fn deliver_now(&mut self) -> Result<(), StdinJournalError> {
         while !self.is_drained() {
-            match self.file.move_to(self.pipe.get_ref(), self.undelivered()) {
-                Ok(moved) => self.advance(moved)?,
+            match self.file.move_to(self.pipe.get_ref(), self.next_move_bytes()) {
+                Ok(moved) => self.add_delivered(moved)?,
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => return Ok(()),
                 Err(errno) => return Err(errno.into()),
@@ -284,11 +286,11 @@ impl StdinJournal {
     }
 
     /// Returns the number of bytes to move next.
-    fn undelivered(&self) -> usize {
+    fn next_move_bytes(&self) -> usize {
         usize::try_from(self.size - self.delivered).unwrap_or(MOVE_BYTES).min(MOVE_BYTES)
     }
 
-    fn advance(&mut self, moved: usize) -> Result<(), StdinJournalError> {
+    fn add_delivered(&mut self, moved: usize) -> Result<(), StdinJournalError> {
         self.delivered += moved as u64;
         let Self { size, delivered, .. } = *self;
         // Nothing moves only if the file ends early: without an error the caller would try for ever.

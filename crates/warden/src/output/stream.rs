@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::sync::OwnedMutexGuard;
 
 use super::memory_account::MemoryAccount;
-use crate::protocol::packet::watch;
+use crate::protocol::packet::register_fd;
 
 /// Bytes per move: the default capacity of a pipe.
 pub(crate) const MOVE_BYTES: usize = 64 * 1024;
@@ -29,46 +29,56 @@ pub(crate) struct StreamEnds {
     /// Non-blocking read end of the pipe.
     pub(crate) pipe: Arc<OwnedFd>,
     /// Memory file that receives the bytes.
-    pub(crate) memory: Arc<OwnedFd>,
+    pub(crate) memory_file: Arc<OwnedFd>,
 }
 
 /// Stream that is being read. A stream may have only one reader at a time.
 pub(crate) struct ProgramStream {
     pipe: AsyncFd<Arc<OwnedFd>>,
-    memory: Arc<OwnedFd>,
+    memory_file: Arc<OwnedFd>,
     /// Bytes that were read.
-    at: u64,
+    read_offset: u64,
     /// Bytes that the memory file holds.
-    length: u64,
-    cap: u64,
-    is_dry: bool,
+    recorded_bytes: u64,
+    max_recorded_bytes: u64,
+    has_ended: bool,
     account: MemoryAccount,
     /// Future that waits for free memory for output, while the stream needs it.
     memory_wait: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    _turn: Arc<OwnedMutexGuard<()>>,
+    _reader_lock: Arc<OwnedMutexGuard<()>>,
 }
 
 impl ProgramStream {
-    /// Reads from the first byte. Bytes beyond `cap` bypass the memory file.
+    /// Reads from the first byte. Bytes beyond `max_recorded_bytes` bypass the memory file.
     ///
     /// # Errors
     /// Fails if the runtime cannot watch the pipe.
     pub(crate) fn open(
         ends: &StreamEnds,
-        (cap, account): (u64, MemoryAccount),
-        turn: Arc<OwnedMutexGuard<()>>,
+        (max_recorded_bytes, account): (u64, MemoryAccount),
+        reader_lock: Arc<OwnedMutexGuard<()>>,
     ) -> io::Result<Self> {
-        let pipe = watch(Arc::clone(&ends.pipe), Interest::READABLE)?;
-        let (memory, at) = (Arc::clone(&ends.memory), 0);
-        let length = fstat(&memory)?.st_size.unsigned_abs();
-        let (is_dry, memory_wait) = (false, None);
-        Ok(Self { pipe, memory, at, length, cap, is_dry, account, memory_wait, _turn: turn })
+        let pipe = register_fd(Arc::clone(&ends.pipe), Interest::READABLE)?;
+        let (memory_file, read_offset) = (Arc::clone(&ends.memory_file), 0);
+        let recorded_bytes = fstat(&memory_file)?.st_size.unsigned_abs();
+        let (has_ended, memory_wait) = (false, None);
+        Ok(Self {
+            pipe,
+            memory_file,
+            read_offset,
+            recorded_bytes,
+            max_recorded_bytes,
+            has_ended,
+            account,
+            memory_wait,
+            _reader_lock: reader_lock,
+        })
     }
 
     /// Returns when there is memory for the next bytes. Bytes beyond the cap need none: they are not written to the
     /// memory file.
     fn poll_memory(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let needs_memory = self.length < self.cap;
+        let needs_memory = self.recorded_bytes < self.max_recorded_bytes;
         if self.memory_wait.is_none() && (!needs_memory || self.account.may_grow()) {
             return Poll::Ready(());
         }
@@ -81,8 +91,9 @@ impl ProgramStream {
     }
 
     /// Moves available bytes, if there are any.
-    fn advance(&mut self, buffer: &mut ReadBuf<'_>) -> Result<(), Errno> {
-        let capacity = usize::try_from(self.cap.saturating_sub(self.length)).unwrap_or(MOVE_BYTES);
+    fn move_available(&mut self, buffer: &mut ReadBuf<'_>) -> Result<(), Errno> {
+        let capacity = usize::try_from(self.max_recorded_bytes.saturating_sub(self.recorded_bytes))
+            .unwrap_or(MOVE_BYTES);
         let pipe = self.pipe.get_ref();
         let moved = if capacity == 0 {
             let read = nix::unistd::read(pipe, buffer.initialize_unfilled())?;
@@ -90,24 +101,26 @@ impl ProgramStream {
             read
         } else {
             let flags = SpliceFFlags::SPLICE_F_NONBLOCK;
-            let moved = splice(pipe, None, &self.memory, None, capacity.min(MOVE_BYTES), flags)?;
-            self.length += moved as u64;
-            self.account.take(moved as u64);
+            let moved =
+                splice(pipe, None, &self.memory_file, None, capacity.min(MOVE_BYTES), flags)?;
+            self.recorded_bytes += moved as u64;
+            self.account.charge(moved as u64);
             moved
         };
-        self.is_dry = moved == 0;
+        self.has_ended = moved == 0;
         Ok(())
     }
 
     /// Reads bytes of the memory file that were not read yet.
-    fn take(&mut self, buffer: &mut ReadBuf<'_>) -> io::Result<()> {
-        let left = usize::try_from(self.length - self.at).unwrap_or(usize::MAX);
+    fn read_recorded(&mut self, buffer: &mut ReadBuf<'_>) -> io::Result<()> {
+        let unread_bytes =
+            usize::try_from(self.recorded_bytes - self.read_offset).unwrap_or(usize::MAX);
         let target = buffer.initialize_unfilled();
-        let length = left.min(target.len());
+        let length = unread_bytes.min(target.len());
         let target = target.get_mut(..length).unwrap_or_default();
-        let place = i64::try_from(self.at).map_err(io::Error::other)?;
-        let read = pread(&self.memory, target, place)?;
-        self.at += read as u64;
+        let offset = i64::try_from(self.read_offset).map_err(io::Error::other)?;
+        let read = pread(&self.memory_file, target, offset)?;
+        self.read_offset += read as u64;
         buffer.advance(read);
         Ok(())
     }
@@ -122,14 +135,14 @@ impl AsyncRead for ProgramStream {
         let stream = self.get_mut();
         let before = buffer.filled().len();
         loop {
-            if stream.at < stream.length {
-                return Poll::Ready(stream.take(buffer));
+            if stream.read_offset < stream.recorded_bytes {
+                return Poll::Ready(stream.read_recorded(buffer));
             }
-            if stream.is_dry || buffer.filled().len() > before || buffer.remaining() == 0 {
+            if stream.has_ended || buffer.filled().len() > before || buffer.remaining() == 0 {
                 return Poll::Ready(Ok(()));
             }
             ready!(stream.poll_memory(cx));
-            match stream.advance(buffer) {
+            match stream.move_available(buffer) {
                 Ok(()) | Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => ready!(stream.pipe.poll_read_ready(cx))?.clear_ready(),
                 Err(errno) => return Poll::Ready(Err(errno.into())),

@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use uuid::Uuid;
 
-use super::proc::{is_ours, own_ancestry, pids, proc_folder, stat};
+use super::proc::{own_ancestry, pids, proc_folder, runs_as_same_user, stat};
 use super::process_label::{ProcessLabel, label_of};
 use super::signal::{reap, send};
 use crate::INSTANCE_VARIABLE;
@@ -46,16 +46,16 @@ impl ProcessOwner {
 
 /// Kills every process that carries a label; returns their number.
 pub(crate) async fn kill_labelled(label: ProcessLabel) -> usize {
-    sweep(ProcessOwner::Attempt(label)).await
+    kill_until_none(ProcessOwner::Attempt(label)).await
 }
 
 /// Kills every process that a data directory ever started and that is not held; returns their number.
 pub(crate) async fn kill_unheld(instance: Uuid, held: BTreeSet<ProcessLabel>) -> usize {
-    sweep(ProcessOwner::Instance(instance, held)).await
+    kill_until_none(ProcessOwner::Instance(instance, held)).await
 }
 
 /// Returns when a round found no living process. Spares this process and its ancestors.
-async fn sweep(owner: ProcessOwner) -> usize {
+async fn kill_until_none(owner: ProcessOwner) -> usize {
     let mut killed = BTreeSet::new();
     for _ in 0..MAX_SWEEP_ROUNDS {
         let owner = owner.clone();
@@ -75,17 +75,19 @@ async fn sweep(owner: ProcessOwner) -> usize {
 /// may be reused.
 fn kill_all(owner: &ProcessOwner) -> Vec<(i32, u64)> {
     let spared = own_ancestry();
-    let candidates = pids().into_iter().filter(|pid| !spared.contains(pid) && is_ours(*pid));
+    let candidates =
+        pids().into_iter().filter(|pid| !spared.contains(pid) && runs_as_same_user(*pid));
     candidates.filter_map(|pid| kill_one(pid, owner)).collect()
 }
 
 fn kill_one(pid: i32, owner: &ProcessOwner) -> Option<(i32, u64)> {
-    let found = stat(pid).filter(|_| owner.owns(pid))?;
-    if found.is_alive {
-        return send(pid, Signal::SIGKILL, || owner.owns(pid)).then_some((pid, found.started));
+    let process_stat = stat(pid).filter(|_| owner.owns(pid))?;
+    if process_stat.is_alive {
+        return send(pid, Signal::SIGKILL, || owner.owns(pid))
+            .then_some((pid, process_stat.start_ticks));
     }
     // If the process holder is gone too, this process has become its parent.
-    if found.parent == Pid::this().as_raw() {
+    if process_stat.parent == Pid::this().as_raw() {
         _ = reap(Some(Pid::from_raw(pid)));
     }
     None

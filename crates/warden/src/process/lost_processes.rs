@@ -53,7 +53,7 @@ async fn kill_inherited(instance: Uuid) {
         // Tokio treats `/proc` as files, and a process under memory pressure answers slowly.
         let round = spawn_blocking(move || kill_round(instance)).await;
         match round {
-            Ok(Some(more)) => killed += more,
+            Ok(Some(round_killed)) => killed += round_killed,
             Ok(None) | Err(_) => break,
         }
         sleep(CHECK_PAUSE).await;
@@ -66,13 +66,13 @@ async fn kill_inherited(instance: Uuid) {
 /// Runs one round: returns the number of killed processes, or `None` if none is left. Children of a killed process
 /// become children of this process too, for the next round.
 fn kill_round(instance: Uuid) -> Option<usize> {
-    let left: Vec<_> = pids().into_iter().filter(|pid| is_inherited(*pid, instance)).collect();
+    let inherited: Vec<_> = pids().into_iter().filter(|pid| is_inherited(*pid, instance)).collect();
     let kill = |pid: &&i32| is_alive(**pid) && send(**pid, Signal::SIGKILL, || is_child(**pid));
-    let killed = left.iter().filter(kill).count();
-    for pid in &left {
+    let killed = inherited.iter().filter(kill).count();
+    for pid in &inherited {
         _ = reap(Some(Pid::from_raw(*pid))); // The process may need until the next round to die.
     }
-    (!left.is_empty()).then_some(killed)
+    (!inherited.is_empty()).then_some(killed)
 }
 
 /// Returns true if a process holder started this child. Such a process has left the session of this process and cannot

@@ -24,9 +24,9 @@ pub(crate) struct Stat {
     /// Process id of the parent.
     pub(crate) parent: i32,
     /// Processor time of the process and its waited-for children, in ticks.
-    pub(crate) ticks: u64,
+    pub(crate) cpu_ticks: u64,
     /// Start time in ticks since the boot: together with the id it identifies a process.
-    pub(crate) started: u64,
+    pub(crate) start_ticks: u64,
 }
 
 /// Returns the folder of a process in `/proc`.
@@ -41,7 +41,7 @@ pub(crate) fn pids() -> Vec<i32> {
 }
 
 /// Returns true if a process runs as this process's user.
-pub(crate) fn is_ours(pid: i32) -> bool {
+pub(crate) fn runs_as_same_user(pid: i32) -> bool {
     fs::metadata(proc_folder(pid)).is_ok_and(|metadata| metadata.uid() == geteuid().as_raw())
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
 /// Returns the age of a process, which does not depend on the wall clock.
 pub(crate) fn age(pid: i32) -> Option<Duration> {
     let ticks = sysconf(SysconfVar::CLK_TCK).ok()??.unsigned_abs().max(1);
-    let started_at = Duration::from_millis(stat(pid)?.started * 1000 / ticks);
+    let started_at = Duration::from_millis(stat(pid)?.start_ticks * 1000 / ticks);
     let uptime = fs::read_to_string("/proc/uptime").ok()?;
     let uptime_secs = uptime.split(' ').next()?.parse().ok()?;
     Some(Duration::try_from_secs_f64(uptime_secs).ok()?.saturating_sub(started_at))
@@ -69,9 +69,9 @@ fn parse(line: &[u8]) -> Option<Stat> {
     // The state is field 3 of the line, the parent field 4, the times are fields 14 to 17, and the start is field 22.
     let mut fields = fields.skip(14 - 5);
     let mut number = || fields.next()?.parse::<u64>().ok();
-    let ticks = number()? + number()? + number()? + number()?;
-    let started = fields.nth(22 - 18)?.parse().ok()?;
-    Some(Stat { is_alive: !matches!(state, "Z" | "X" | "x"), parent, ticks, started })
+    let cpu_ticks = number()? + number()? + number()? + number()?;
+    let start_ticks = fields.nth(22 - 18)?.parse().ok()?;
+    Some(Stat { is_alive: !matches!(state, "Z" | "X" | "x"), parent, cpu_ticks, start_ticks })
 }
 
 /// Returns the children of all threads of a process.
@@ -94,7 +94,7 @@ impl OwnChildren {
     }
 
     /// Returns the present children.
-    pub(crate) fn all(&self) -> Vec<i32> {
+    pub(crate) fn pids(&self) -> Vec<i32> {
         let Some(mut file) = self.0.as_ref() else { return Vec::new() };
         let mut list = String::new();
         let read = file.rewind().and_then(|()| file.read_to_string(&mut list));
@@ -108,42 +108,42 @@ fn numbers(list: &str) -> Vec<i32> {
 
 /// Returns a process and all its descendants.
 pub(crate) fn subtree(root: i32) -> BTreeSet<i32> {
-    let (mut found, mut next) = (BTreeSet::new(), vec![root]);
-    while let Some(pid) = next.pop() {
-        if found.insert(pid) {
-            next.extend(children(pid));
+    let (mut pids, mut pending) = (BTreeSet::new(), vec![root]);
+    while let Some(pid) = pending.pop() {
+        if pids.insert(pid) {
+            pending.extend(children(pid));
         }
     }
-    found
+    pids
 }
 
 /// Returns a process and its ancestors, which no sweep kills.
 pub(crate) fn ancestry(pid: i32) -> BTreeSet<i32> {
-    let mut line = BTreeSet::from([1]);
+    let mut ancestors = BTreeSet::from([1]);
     let mut next = Some(pid);
     while let Some(pid) = next {
         // Parents form a chain without cycles, but each id is read at another moment.
-        if !line.insert(pid) {
+        if !ancestors.insert(pid) {
             break;
         }
         next = stat(pid).map(|stat| stat.parent);
     }
-    line
+    ancestors
 }
 
 /// Returns true if a process that uses a socket of the service certainly belongs to no agent: none of its ancestors is
 /// a process holder, except those that are also ancestors of this process. A process counts as an agent's if one of its
 /// ancestors cannot be read.
 pub(crate) fn runs_for_no_agent(pid: i32) -> bool {
-    let mut shared = own_ancestry();
-    shared.remove(&Pid::this().as_raw());
+    let mut own_ancestors = own_ancestry();
+    own_ancestors.remove(&Pid::this().as_raw());
     let Some(mut next) = stat(pid).map(|stat| stat.parent) else { return false };
     // A longer chain is inconsistent: process ids were reused meanwhile.
     for _ in 0..MAX_ANCESTORS {
         if matches!(next, 0 | 1) {
             return true;
         }
-        if is_holder(next) && !shared.contains(&next) {
+        if is_holder(next) && !own_ancestors.contains(&next) {
             return false;
         }
         let Some(stat) = stat(next) else { return false };
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_process_name_with_parentheses_shifts_no_field() {
         let line = b"41 (a) R 9 (b) Z 7 41 41 0 -1 4 0 0 0 0 5 6 7 8 20 0 1 0 9876 1 2 3";
-        let expected = Stat { is_alive: false, parent: 7, ticks: 26, started: 9876 };
+        let expected = Stat { is_alive: false, parent: 7, cpu_ticks: 26, start_ticks: 9876 };
         assert_eq!(parse(line), Some(expected));
         assert_eq!(parse(b"41 (cut"), None);
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::proc::{is_ours, pids};
+use super::proc::{pids, runs_as_same_user};
 use super::process_label::{ProcessLabel, label_of};
 
 /// Greatest age of a cached scan. A scan of every process is expensive, and each attempt with limits requests one per
@@ -24,30 +24,32 @@ pub(crate) struct ProcessScanner {
 
 impl ProcessScanner {
     /// Returns the processes that carry a label.
-    pub(crate) async fn of(&self, label: ProcessLabel) -> Vec<i32> {
-        self.take().await.get(&label).cloned().unwrap_or_default()
+    pub(crate) async fn pids_with_label(&self, label: ProcessLabel) -> Vec<i32> {
+        self.latest_scan().await.get(&label).cloned().unwrap_or_default()
     }
 
-    async fn take(&self) -> ProcessesByLabel {
+    async fn latest_scan(&self) -> ProcessesByLabel {
         // Callers that arrive during a scan wait for its result.
         let mut latest = self.latest.lock().await;
-        if let Some((_, found)) = latest.as_ref().filter(|(at, _)| at.elapsed() < MAX_SCAN_AGE) {
-            return Arc::clone(found);
+        if let Some((_, pids_by_label)) =
+            latest.as_ref().filter(|(scanned_at, _)| scanned_at.elapsed() < MAX_SCAN_AGE)
+        {
+            return Arc::clone(pids_by_label);
         }
         // Taken before the scan: the result is as old as its start.
-        let at = Instant::now();
+        let scanned_at = Instant::now();
         // Tokio treats `/proc` as files, and a process under memory pressure answers slowly.
-        let found = tokio::task::spawn_blocking(scan).await.unwrap_or_default();
-        Arc::clone(&latest.insert((at, Arc::new(found))).1)
+        let pids_by_label = tokio::task::spawn_blocking(scan).await.unwrap_or_default();
+        Arc::clone(&latest.insert((scanned_at, Arc::new(pids_by_label))).1)
     }
 }
 
 fn scan() -> HashMap<ProcessLabel, Vec<i32>> {
-    let mut found: HashMap<ProcessLabel, Vec<i32>> = HashMap::new();
-    for pid in pids().into_iter().filter(|pid| is_ours(*pid)) {
+    let mut pids_by_label: HashMap<ProcessLabel, Vec<i32>> = HashMap::new();
+    for pid in pids().into_iter().filter(|pid| runs_as_same_user(*pid)) {
         if let Some(label) = label_of(pid) {
-            found.entry(label).or_default().push(pid);
+            pids_by_label.entry(label).or_default().push(pid);
         }
     }
-    found
+    pids_by_label
 }

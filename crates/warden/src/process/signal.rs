@@ -10,12 +10,12 @@ use nix::unistd::Pid;
 /// Sends a signal to a process if `is_target` still holds for its id. The pidfd is opened first: a fact that is true of
 /// the id after that is true of the process that gets the signal.
 pub(crate) fn send(pid: i32, signal: Signal, is_target: impl Fn() -> bool) -> bool {
-    let Ok(process) = open(pid) else { return false };
+    let Ok(process) = open_pidfd(pid) else { return false };
     is_target() && send_to(&process, signal).is_ok()
 }
 
 #[expect(unsafe_code, reason = "no safe wrapper at hand for a handle of a process")]
-fn open(pid: i32) -> Result<OwnedFd, Errno> {
+fn open_pidfd(pid: i32) -> Result<OwnedFd, Errno> {
     // SAFETY: takes two numbers and gives a new descriptor, closed on exec, that nobody else has.
     unsafe {
         let fd = Errno::result(libc::syscall(libc::SYS_pidfd_open, pid, 0))?;
@@ -40,19 +40,19 @@ pub(crate) struct ReapedChild {
     /// Status from `wait`.
     pub(crate) status: i32,
     /// Microseconds of processor time, including waited-for children.
-    pub(crate) cpu: u64,
+    pub(crate) cpu_micros: u64,
     /// Peak memory of one process in KiB.
-    pub(crate) peak: u64,
+    pub(crate) peak_memory_kib: u64,
 }
 
 /// Reaps a child that has ended: this one, or any.
 #[expect(unsafe_code, reason = "no safe wrapper tells what a child has used")]
 pub(crate) fn reap(pid: Option<Pid>) -> Option<ReapedChild> {
     let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
-    let which = pid.map_or(-1, Pid::as_raw);
+    let wait_target = pid.map_or(-1, Pid::as_raw);
     // SAFETY: both places are ours and of the right type; all zero is a usage.
     let (pid, usage) = unsafe {
-        let pid = libc::wait4(which, &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
+        let pid = libc::wait4(wait_target, &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
         (pid, usage.assume_init())
     };
     let micros =
@@ -60,17 +60,17 @@ pub(crate) fn reap(pid: Option<Pid>) -> Option<ReapedChild> {
     (pid > 0).then(|| ReapedChild {
         pid,
         status,
-        cpu: micros(usage.ru_utime) + micros(usage.ru_stime),
-        peak: usage.ru_maxrss.unsigned_abs(),
+        cpu_micros: micros(usage.ru_utime) + micros(usage.ru_stime),
+        peak_memory_kib: usage.ru_maxrss.unsigned_abs(),
     })
 }
 
 /// Resets every signal to its default action, so that no child inherits an ignored one.
 #[expect(unsafe_code, reason = "what a signal does is a matter of the whole process")]
 pub(crate) fn reset_signal_handlers() {
-    for kind in Signal::iterator() {
+    for signal_kind in Signal::iterator() {
         // SAFETY: no handler is installed, only removed; those that cannot be are left alone.
-        _ = unsafe { signal(kind, SigHandler::SigDfl) };
+        _ = unsafe { signal(signal_kind, SigHandler::SigDfl) };
     }
 }
 

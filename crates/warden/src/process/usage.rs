@@ -20,46 +20,51 @@ pub struct UsageGauge {
     label: ProcessLabel,
     scanner: Arc<ProcessScanner>,
     /// Highest observed memory in bytes.
-    peak: Arc<AtomicU64>,
+    peak_bytes: Arc<AtomicU64>,
 }
 
 impl UsageGauge {
     /// Returns the gauge of the program with this process and this label.
     pub(crate) fn of(pid: u32, label: ProcessLabel, scanner: Arc<ProcessScanner>) -> Self {
-        Self { pid, label, scanner, peak: Arc::default() }
+        Self { pid, label, scanner, peak_bytes: Arc::default() }
     }
 
     /// Returns the present usage; `None` if no process of the program is alive.
     pub async fn read(self) -> Option<UsageReading> {
-        let found = self.scanner.of(self.label).await;
+        let labelled_pids = self.scanner.pids_with_label(self.label).await;
         // Tokio treats `/proc` as files, and a process under memory pressure answers slowly.
-        tokio::task::spawn_blocking(move || self.measure(found)).await.ok().flatten()
+        tokio::task::spawn_blocking(move || self.measure(labelled_pids)).await.ok().flatten()
     }
 
     /// Returns memory and process count only, which is cheap enough for frequent calls.
     pub async fn measure_usage(self) -> AttemptUsage {
-        let found = self.scanner.of(self.label).await;
-        let all = move || {
-            self.all(found).into_iter().map(memory_and_threads).fold(AttemptUsage::default(), sum)
+        let labelled_pids = self.scanner.pids_with_label(self.label).await;
+        let measure_all = move || {
+            self.all_pids(labelled_pids)
+                .into_iter()
+                .map(memory_and_threads)
+                .fold(AttemptUsage::default(), sum)
         };
-        tokio::task::spawn_blocking(all).await.unwrap_or_default()
+        tokio::task::spawn_blocking(measure_all).await.unwrap_or_default()
     }
 
     /// Returns the program's processes, given those that carry its label.
-    fn all(&self, found: Vec<i32>) -> BTreeSet<i32> {
-        let mut all: BTreeSet<_> = found.into_iter().collect();
-        if let Some(root) = i32::try_from(self.pid).ok().filter(|root| all.contains(root)) {
-            all.extend(subtree(root)); // Adds descendants of other users, too.
+    fn all_pids(&self, labelled_pids: Vec<i32>) -> BTreeSet<i32> {
+        let mut pids: BTreeSet<_> = labelled_pids.into_iter().collect();
+        if let Some(root) = i32::try_from(self.pid).ok().filter(|root| pids.contains(root)) {
+            pids.extend(subtree(root)); // Adds descendants of other users, too.
         }
-        all
+        pids
     }
 
-    fn measure(&self, pids: Vec<i32>) -> Option<UsageReading> {
+    fn measure(&self, labelled_pids: Vec<i32>) -> Option<UsageReading> {
         let tick_ms = 1000 / sysconf(SysconfVar::CLK_TCK).ok()??.unsigned_abs().max(1);
-        let readings = self.all(pids).into_iter().filter_map(|pid| usage(pid, tick_ms));
+        let readings =
+            self.all_pids(labelled_pids).into_iter().filter_map(|pid| usage(pid, tick_ms));
         let mut sum = readings.reduce(add)?;
-        let peak = sum.peak_memory_bytes.max(sum.memory_bytes);
-        sum.peak_memory_bytes = self.peak.fetch_max(peak, Ordering::Relaxed).max(peak);
+        let peak_bytes = sum.peak_memory_bytes.max(sum.memory_bytes);
+        sum.peak_memory_bytes =
+            self.peak_bytes.fetch_max(peak_bytes, Ordering::Relaxed).max(peak_bytes);
         Some(sum)
     }
 }
@@ -78,15 +83,15 @@ fn add(one: UsageReading, other: UsageReading) -> UsageReading {
 
 /// Returns the usage of one process; unreadable values count as zero.
 fn usage(pid: i32, tick_ms: u64) -> Option<UsageReading> {
-    let found = stat(pid).filter(|stat| stat.is_alive)?;
+    let process_stat = stat(pid).filter(|stat| stat.is_alive)?;
     let read = |name| fs::read_to_string(proc_folder(pid).join(name)).unwrap_or_default();
     let (status, io) = (read("status"), read("io"));
     Some(UsageReading {
-        cpu_ms: found.ticks * tick_ms,
-        memory_bytes: number(&status, "VmRSS:") * 1024,
-        peak_memory_bytes: number(&status, "VmHWM:") * 1024,
-        read_bytes: number(&io, "rchar:"),
-        written_bytes: number(&io, "wchar:"),
+        cpu_ms: process_stat.cpu_ticks * tick_ms,
+        memory_bytes: field_number(&status, "VmRSS:") * 1024,
+        peak_memory_bytes: field_number(&status, "VmHWM:") * 1024,
+        read_bytes: field_number(&io, "rchar:"),
+        written_bytes: field_number(&io, "wchar:"),
         processes: 1,
     })
 }
@@ -96,8 +101,8 @@ fn usage(pid: i32, tick_ms: u64) -> Option<UsageReading> {
 fn memory_and_threads(pid: i32) -> AttemptUsage {
     let status = fs::read_to_string(proc_folder(pid).join("status")).unwrap_or_default();
     AttemptUsage {
-        memory: number(&status, "VmRSS:") * 1024,
-        processes: number(&status, "Threads:"),
+        memory: field_number(&status, "VmRSS:") * 1024,
+        processes: field_number(&status, "Threads:"),
     }
 }
 
@@ -106,14 +111,14 @@ fn sum(one: AttemptUsage, other: AttemptUsage) -> AttemptUsage {
 }
 
 /// Returns the number after a key at the start of a line.
-fn number(lines: &str, word: &str) -> u64 {
-    let rest = lines.lines().find_map(|line| line.strip_prefix(word));
-    rest.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok()).unwrap_or_default()
+fn field_number(lines: &str, key: &str) -> u64 {
+    let field = lines.lines().find_map(|line| line.strip_prefix(key));
+    field.and_then(|field| field.split_ascii_whitespace().next()?.parse().ok()).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{UsageGauge, add, memory_and_threads, number, usage};
+    use super::{UsageGauge, add, field_number, memory_and_threads, usage};
     use crate::process::process_label::ProcessLabel;
     use algonius_actors::model::execution::AttemptId;
     use algonius_actors::model::execution::usage::UsageReading;
@@ -125,8 +130,8 @@ mod tests {
     #[test]
     fn a_proc_field_is_read_from_its_own_line() {
         let lines = "VmHWM:\t  300 kB\nVmRSS:\t  200 kB\n";
-        assert_eq!((number(lines, "VmRSS:"), number(lines, "VmHWM:")), (200, 300));
-        assert_eq!(number(lines, "rchar:"), 0);
+        assert_eq!((field_number(lines, "VmRSS:"), field_number(lines, "VmHWM:")), (200, 300));
+        assert_eq!(field_number(lines, "rchar:"), 0);
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(crate) struct LaunchSpec {
     /// Limit of each resource, soft and hard alike.
     pub(crate) limits: Vec<(u64, u64)>,
     /// Capabilities that a program of root keeps.
-    pub(crate) rights: RootCapabilities,
+    pub(crate) root_capabilities: RootCapabilities,
     /// User id and group id of the program.
     pub(crate) user: Option<(u32, u32)>,
 }
@@ -49,7 +49,8 @@ impl LaunchSpec {
         let limits = self.limits.iter();
         let writer = limits
             .fold(writer, |writer, (resource, limit)| writer.number(*resource).number(*limit));
-        let writer = writer.number(self.rights.number()).number(self.user.is_some().into());
+        let writer =
+            writer.number(self.root_capabilities.number()).number(self.user.is_some().into());
         let user = self.user.iter();
         user.fold(writer, |writer, (uid, gid)| writer.number((*uid).into()).number((*gid).into()))
     }
@@ -59,10 +60,11 @@ impl LaunchSpec {
         let (working_dir, count) = (reader.bytes()?, reader.number()?);
         let limits = (0..count).map(|_| Some((reader.number()?, reader.number()?)));
         let limits = limits.collect::<Option<_>>()?;
-        let (rights, has_user) = (RootCapabilities::of(reader.number()?), reader.number()? != 0);
+        let (root_capabilities, has_user) =
+            (RootCapabilities::of(reader.number()?), reader.number()? != 0);
         let mut id = || u32::try_from(reader.number()?).ok();
         let user = if has_user { Some((id()?, id()?)) } else { None };
-        Some(Self { program, args, env, working_dir, limits, rights, user })
+        Some(Self { program, args, env, working_dir, limits, root_capabilities, user })
     }
 
     /// Encodes the spec for a memory file.
@@ -85,7 +87,7 @@ pub(crate) struct LaunchTerms {
     /// Metadata that the next supervisor reads back.
     pub(crate) meta: Vec<u8>,
     /// Bytes of each stream that are held.
-    pub(crate) cap: u64,
+    pub(crate) max_recorded_bytes: u64,
     /// True if the program ends when the supervisor does.
     pub(crate) ends_with_supervisor: bool,
 }
@@ -93,13 +95,13 @@ pub(crate) struct LaunchTerms {
 impl LaunchTerms {
     fn write(&self, writer: FrameWriter) -> FrameWriter {
         let writer = writer.number(self.slot).number(self.label).bytes(&self.meta);
-        writer.number(self.cap).number(self.ends_with_supervisor.into())
+        writer.number(self.max_recorded_bytes).number(self.ends_with_supervisor.into())
     }
 
     fn read(reader: &mut FrameReader<'_>) -> Option<Self> {
         let (slot, label, meta) = (reader.number()?, reader.number()?, reader.bytes()?);
-        let (cap, ends_with_supervisor) = (reader.number()?, reader.number()? != 0);
-        Some(Self { slot, label, meta, cap, ends_with_supervisor })
+        let (max_recorded_bytes, ends_with_supervisor) = (reader.number()?, reader.number()? != 0);
+        Some(Self { slot, label, meta, max_recorded_bytes, ends_with_supervisor })
     }
 }
 
@@ -156,7 +158,7 @@ pub(crate) enum HolderOrder {
     /// First order. It has the milliseconds for which the process holder waits for the next supervisor, the name of the
     /// socket for that, and the key that the next supervisor proves there; name and key are empty in the `Hello` of a
     /// later supervisor. The packet contains the folder of that socket.
-    Hello { version: u64, reattach_grace: u64, name: Vec<u8>, key: SecretValue },
+    Hello { version: u64, reattach_grace_ms: u64, name: Vec<u8>, key: SecretValue },
     /// Starts a program. The packet contains its three streams, the supervisor's two pipe ends, two memory files, and,
     /// if present, the ruleset, the entry file of the control group, the write end of standard input with its journal,
     /// and the file of the spec.
@@ -193,7 +195,7 @@ pub(crate) enum HolderEvent {
     /// The program has ended, with the result of `wait`.
     Ended { slot: u64, end: ProgramEnd },
     /// No process is pending: numbers of the killed processes and of those that do not die.
-    Cleared { slot: u64, killed: u64, survivors: u64 },
+    KillFinished { slot: u64, killed: u64, survivors: u64 },
     /// Held program. The packet contains its two pipe ends and its two memory files, and, for a journaled input, the
     /// write end of its standard input and the journal of that.
     Held { terms: LaunchTerms, pid: u64, end: Option<ProgramEnd>, has_stdin_journal: bool },
@@ -213,28 +215,33 @@ pub(crate) struct ProgramEnd {
     /// True if a process that it started is alive.
     pub(crate) has_survivors: bool,
     /// Microseconds of processor time of the program and its waited-for children.
-    pub(crate) cpu: u64,
+    pub(crate) cpu_micros: u64,
     /// Peak memory of one process in KiB; 0 if this and the time are unknown.
-    pub(crate) peak: u64,
+    pub(crate) peak_memory_kib: u64,
 }
 
 impl ProgramEnd {
     fn write(self, writer: FrameWriter) -> FrameWriter {
         let writer = writer.number(self.status).number(self.has_survivors.into());
-        writer.number(self.cpu).number(self.peak)
+        writer.number(self.cpu_micros).number(self.peak_memory_kib)
     }
 
     fn read(reader: &mut FrameReader<'_>) -> Option<Self> {
         let (status, has_survivors) = (reader.number()?, reader.number()? != 0);
-        Some(Self { status, has_survivors, cpu: reader.number()?, peak: reader.number()? })
+        Some(Self {
+            status,
+            has_survivors,
+            cpu_micros: reader.number()?,
+            peak_memory_kib: reader.number()?,
+        })
     }
 }
 
 impl HolderOrder {
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Hello { version, reattach_grace, name, key } => {
-                let writer = FrameWriter::new(1).number(*version).number(*reattach_grace);
+            Self::Hello { version, reattach_grace_ms, name, key } => {
+                let writer = FrameWriter::new(1).number(*version).number(*reattach_grace_ms);
                 writer.bytes(name).bytes(&key.0)
             }
             Self::Launch { terms, spec, flags } => {
@@ -260,14 +267,14 @@ impl HolderOrder {
         Some(match kind {
             1 => Self::Hello {
                 version: reader.number()?,
-                reattach_grace: reader.number()?,
+                reattach_grace_ms: reader.number()?,
                 name: reader.bytes()?,
                 key: SecretValue(reader.bytes()?),
             },
             2 => {
                 let terms = LaunchTerms::read(&mut reader)?;
-                let (flags, is_here) = (LaunchFlags::of(reader.number()?), reader.number()? != 0);
-                let spec = if is_here { Some(LaunchSpec::read(&mut reader)?) } else { None };
+                let (flags, has_spec) = (LaunchFlags::of(reader.number()?), reader.number()? != 0);
+                let spec = if has_spec { Some(LaunchSpec::read(&mut reader)?) } else { None };
                 Self::Launch { terms, spec, flags }
             }
             3 => Self::Terminate { slot: reader.number()? },
@@ -291,7 +298,7 @@ impl HolderEvent {
             Self::Launched { slot, pid } => FrameWriter::new(2).number(*slot).number(*pid),
             Self::Refused { slot, errno } => FrameWriter::new(3).number(*slot).number(*errno),
             Self::Ended { slot, end } => end.write(FrameWriter::new(4).number(*slot)),
-            Self::Cleared { slot, killed, survivors } => {
+            Self::KillFinished { slot, killed, survivors } => {
                 FrameWriter::new(5).number(*slot).number(*killed).number(*survivors)
             }
             Self::Held { terms, pid, end, has_stdin_journal } => {
@@ -319,7 +326,7 @@ impl HolderEvent {
             2 => Self::Launched { slot: reader.number()?, pid: reader.number()? },
             3 => Self::Refused { slot: reader.number()?, errno: reader.number()? },
             4 => Self::Ended { slot: reader.number()?, end: ProgramEnd::read(&mut reader)? },
-            5 => Self::Cleared {
+            5 => Self::KillFinished {
                 slot: reader.number()?,
                 killed: reader.number()?,
                 survivors: reader.number()?,
@@ -353,7 +360,7 @@ mod tests {
             slot: 3,
             label: 1 << 61,
             meta: vec![0, 255],
-            cap: 9,
+            max_recorded_bytes: 9,
             ends_with_supervisor: true,
         }
     }
@@ -371,14 +378,14 @@ mod tests {
             env: vec![b"A=1".to_vec()],
             working_dir: b"/".to_vec(),
             limits: vec![(7, 1024), (4, 0)],
-            rights: RootCapabilities::Reading,
+            root_capabilities: RootCapabilities::Reading,
             user: Some((1000, 1001)),
         };
         assert_eq!(LaunchSpec::decode(&spec.encode()).as_ref(), Some(&spec));
         let orders = [
             HolderOrder::Hello {
                 version: 1,
-                reattach_grace: 60_000,
+                reattach_grace_ms: 60_000,
                 name: b"x.sock".to_vec(),
                 key: SecretValue(vec![7; 32]),
             },
@@ -412,13 +419,14 @@ mod tests {
 
     #[test]
     fn every_event_survives_a_round_trip() {
-        let end = ProgramEnd { status: 256, has_survivors: true, cpu: 5, peak: 6 };
-        let words = [
+        let end =
+            ProgramEnd { status: 256, has_survivors: true, cpu_micros: 5, peak_memory_kib: 6 };
+        let events = [
             HolderEvent::Hello { version: 1, pid: 4 },
             HolderEvent::Launched { slot: 1, pid: 4 },
             HolderEvent::Refused { slot: 1, errno: 2 },
             HolderEvent::Ended { slot: 1, end },
-            HolderEvent::Cleared { slot: 1, killed: 3, survivors: 1 },
+            HolderEvent::KillFinished { slot: 1, killed: 3, survivors: 1 },
             HolderEvent::Held { terms: terms(), pid: 4, end: Some(end), has_stdin_journal: false },
             HolderEvent::Held { terms: terms(), pid: 4, end: Some(end), has_stdin_journal: true },
             HolderEvent::Held { terms: terms(), pid: 4, end: None, has_stdin_journal: true },
@@ -426,8 +434,8 @@ mod tests {
             HolderEvent::StoredSecret { secret: SecretValue(vec![1, 2]) },
             HolderEvent::ChallengeResponse { nonce: vec![1; 32], proof: vec![2; 32] },
         ];
-        for word in words {
-            assert_eq!(HolderEvent::decode(&word.encode()), Some(word));
+        for event in events {
+            assert_eq!(HolderEvent::decode(&event.encode()), Some(event));
         }
         assert_eq!(HolderEvent::decode(&[]), None);
     }

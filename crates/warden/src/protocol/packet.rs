@@ -33,7 +33,7 @@ pub(crate) struct Packet {
 ///
 /// # Errors
 /// Fails if the process may not open more files.
-pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?)
 }
@@ -67,13 +67,14 @@ pub(crate) fn receive(socket: &impl AsFd) -> io::Result<Option<Packet>> {
     // Not zeroed first: that would take longer than the rest of the call.
     let mut frame: Vec<u8> = Vec::with_capacity(FRAME_BUFFER_BYTES);
     let mut control = [0_u64; CONTROL_BUFFER_WORDS];
-    let mut part = libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: FRAME_BUFFER_BYTES };
+    let mut io_vector =
+        libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: FRAME_BUFFER_BYTES };
     // SAFETY: all zero is a header without an address; the parts that are named live longer than
     // the call, and have these lengths; the room for control messages is aligned as they are. So many
     // bytes of the frame as the call says were written by it.
     let (length, fds) = unsafe {
         let mut header: libc::msghdr = std::mem::zeroed();
-        (header.msg_iov, header.msg_iovlen) = (&raw mut part, 1);
+        (header.msg_iov, header.msg_iovlen) = (&raw mut io_vector, 1);
         (header.msg_control, header.msg_controllen) =
             (control.as_mut_ptr().cast(), size_of_val(&control));
         let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
@@ -96,10 +97,12 @@ unsafe fn received_fds(header: &libc::msghdr) -> Vec<OwnedFd> {
     // for this process, and nobody else knows them.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
-        while let Some(found) = message.as_ref() {
-            if (found.cmsg_level, found.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+        while let Some(control_header) = message.as_ref() {
+            if (control_header.cmsg_level, control_header.cmsg_type)
+                == (libc::SOL_SOCKET, libc::SCM_RIGHTS)
+            {
                 let data = libc::CMSG_DATA(message).cast::<RawFd>();
-                let bytes = found.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
+                let bytes = control_header.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
                 let count = bytes / size_of::<RawFd>();
                 fds.extend((0..count).map(|n| OwnedFd::from_raw_fd(data.add(n).read_unaligned())));
             }
@@ -114,7 +117,10 @@ unsafe fn received_fds(header: &libc::msghdr) -> Vec<OwnedFd> {
 /// # Errors
 /// Fails if the descriptor cannot be watched.
 #[expect(unsafe_code, reason = "the runtime knows a descriptor by its number")]
-pub(crate) fn watch(fd: Arc<OwnedFd>, interest: Interest) -> io::Result<AsyncFd<Arc<OwnedFd>>> {
+pub(crate) fn register_fd(
+    fd: Arc<OwnedFd>,
+    interest: Interest,
+) -> io::Result<AsyncFd<Arc<OwnedFd>>> {
     // SAFETY: the descriptor is owned by what is handed over, which cannot be exchanged behind the
     // `Arc`, so its number stays its own until the watching ends.
     Ok(unsafe { AsyncFd::register_with_interest(fd, interest) }?)
@@ -125,11 +131,11 @@ mod tests {
     use std::io::{self, Read, Seek, Write};
     use std::os::fd::AsRawFd;
 
-    use super::{pair, receive, send};
+    use super::{receive, send, socket_pair};
 
     #[test]
     fn a_frame_arrives_with_its_descriptors_and_the_end_is_seen() {
-        let (one, other) = pair().unwrap();
+        let (one, other) = socket_pair().unwrap();
         assert_eq!(receive(&other).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"hello").unwrap();
@@ -149,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_full_socket_is_reported_without_blocking() {
-        let (one, _other) = pair().unwrap();
+        let (one, _other) = socket_pair().unwrap();
         let full = (0..10_000).find_map(|_| send(&one, &[0; 4096], &[]).err()).unwrap();
         assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
     }

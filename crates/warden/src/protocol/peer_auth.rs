@@ -18,7 +18,7 @@ use tokio::io::Interest;
 use uuid::Uuid;
 
 use super::frame::{HolderEvent, HolderOrder, SecretValue};
-use super::packet::{receive, send, watch};
+use super::packet::{receive, register_fd, send};
 
 /// Length of a key, and of a nonce, in bytes.
 const KEY_BYTES: usize = 32;
@@ -45,9 +45,9 @@ impl HolderKey {
     /// Fails if the file can be neither read nor written.
     pub(crate) fn open(runtime_dir: &Path, instance: Uuid) -> io::Result<Self> {
         let file = runtime_dir.join(format!("wardens-{}.key", instance.simple()));
-        match read(&file)? {
+        match read_key_file(&file)? {
             Some(key) => Ok(key),
-            None => make(&file),
+            None => create_key(&file),
         }
     }
 
@@ -67,7 +67,7 @@ impl HolderKey {
     }
 
     /// Returns true if a proof is that of a side. Takes the same time for every wrong proof.
-    pub(crate) fn accepts(&self, side: PeerSide, nonces: &Nonces, proof: &[u8]) -> bool {
+    pub(crate) fn verifies(&self, side: PeerSide, nonces: &Nonces, proof: &[u8]) -> bool {
         self.mac(side, nonces).is_some_and(|mac| mac.verify_slice(proof).is_ok())
     }
 
@@ -90,10 +90,10 @@ impl HolderKey {
     /// `PermissionDenied` if the other side does not know the key; otherwise an error of the socket.
     pub(crate) async fn authenticate(&self, socket: OwnedFd) -> io::Result<OwnedFd> {
         let socket = Arc::new(socket);
-        let watched = watch(Arc::clone(&socket), Interest::READABLE)?;
+        let async_socket = register_fd(Arc::clone(&socket), Interest::READABLE)?;
         let own_nonce = nonce();
         send(&socket, &HolderOrder::Challenge { nonce: own_nonce.clone() }.encode(), &[])?;
-        let packet = watched.async_io(Interest::READABLE, receive).await?;
+        let packet = async_socket.async_io(Interest::READABLE, receive).await?;
         let packet = packet.ok_or(io::ErrorKind::ConnectionAborted)?;
         let Some(HolderEvent::ChallengeResponse { nonce, proof }) =
             HolderEvent::decode(&packet.frame)
@@ -101,12 +101,12 @@ impl HolderKey {
             return Err(io::ErrorKind::PermissionDenied.into());
         };
         let nonces = [own_nonce, nonce];
-        if !self.accepts(PeerSide::Holder, &nonces, &proof) {
+        if !self.verifies(PeerSide::Holder, &nonces, &proof) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let proof = self.proof(PeerSide::Service, &nonces);
         send(&socket, &HolderOrder::Authenticate { proof }.encode(), &[])?;
-        drop(watched);
+        drop(async_socket);
         Arc::into_inner(socket).ok_or_else(|| io::Error::other("the socket is in use"))
     }
 }
@@ -158,7 +158,7 @@ impl UnauthenticatedConnection {
                     self.nonces = Some(nonces);
                 }
                 (Some(HolderOrder::Authenticate { proof }), Some(nonces))
-                    if key.accepts(PeerSide::Service, &nonces, &proof) =>
+                    if key.verifies(PeerSide::Service, &nonces, &proof) =>
                 {
                     return AuthStep::Authenticated;
                 }
@@ -178,7 +178,7 @@ fn nonce() -> Vec<u8> {
     [Uuid::new_v4(), Uuid::new_v4()].iter().flat_map(|id| *id.as_bytes()).collect()
 }
 
-fn read(file: &Path) -> io::Result<Option<HolderKey>> {
+fn read_key_file(file: &Path) -> io::Result<Option<HolderKey>> {
     let metadata = match fs::symlink_metadata(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         metadata => metadata?,
@@ -199,7 +199,7 @@ fn read(file: &Path) -> io::Result<Option<HolderKey>> {
 }
 
 /// Writes a new key atomically.
-fn make(file: &Path) -> io::Result<HolderKey> {
+fn create_key(file: &Path) -> io::Result<HolderKey> {
     let temporary = file.with_added_extension(std::process::id().to_string());
     match fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -223,7 +223,7 @@ mod tests {
 
     use super::{AuthStep, HolderKey, PeerSide, UnauthenticatedConnection, nonce};
     use crate::protocol::frame::{HolderEvent, HolderOrder};
-    use crate::protocol::packet::{pair, receive, send};
+    use crate::protocol::packet::{receive, send, socket_pair};
 
     fn key() -> (tempfile::TempDir, HolderKey) {
         let folder = tempfile::tempdir().unwrap();
@@ -250,13 +250,13 @@ mod tests {
         let ((_one, key), (_other, wrong)) = (key(), key());
         let nonces = [nonce(), nonce()];
         let proof = key.proof(PeerSide::Service, &nonces);
-        assert!(key.accepts(PeerSide::Service, &nonces, &proof));
-        assert!(!key.accepts(PeerSide::Holder, &nonces, &proof));
-        assert!(!key.accepts(PeerSide::Service, &[nonces[0].clone(), nonce()], &proof));
-        assert!(!wrong.accepts(PeerSide::Service, &nonces, &proof));
+        assert!(key.verifies(PeerSide::Service, &nonces, &proof));
+        assert!(!key.verifies(PeerSide::Holder, &nonces, &proof));
+        assert!(!key.verifies(PeerSide::Service, &[nonces[0].clone(), nonce()], &proof));
+        assert!(!wrong.verifies(PeerSide::Service, &nonces, &proof));
         // A nonce of another length proves nothing, not even with an empty proof.
         let short = [Vec::new(), nonce()];
-        assert!(!key.accepts(PeerSide::Service, &short, &key.proof(PeerSide::Service, &short)));
+        assert!(!key.verifies(PeerSide::Service, &short, &key.proof(PeerSide::Service, &short)));
     }
 
     async fn proves(connection: OwnedFd, key: &HolderKey) -> bool {
@@ -275,7 +275,7 @@ mod tests {
         for (service_key, holder_key, expected) in
             [(&right, &right, true), (&right, &wrong, false), (&wrong, &right, false)]
         {
-            let (service, holder) = pair().unwrap();
+            let (service, holder) = socket_pair().unwrap();
             let (accepted, proved) =
                 tokio::join!(service_key.authenticate(service), proves(holder, holder_key));
             let accepted = accepted.is_ok();
@@ -290,7 +290,7 @@ mod tests {
             vec![HolderOrder::List],
             vec![HolderOrder::Challenge { nonce: nonce() }, HolderOrder::List],
         ] {
-            let (service, holder) = pair().unwrap();
+            let (service, holder) = socket_pair().unwrap();
             for order in &orders {
                 send(&service, &order.encode(), &[]).unwrap();
             }
@@ -298,14 +298,14 @@ mod tests {
                 UnauthenticatedConnection::new(holder).step(&key),
                 AuthStep::Rejected
             ));
-            let words = std::iter::from_fn(|| receive(&service).unwrap());
-            let words: Vec<_> =
-                words.filter_map(|packet| HolderEvent::decode(&packet.frame)).collect();
+            let events = std::iter::from_fn(|| receive(&service).unwrap());
+            let events: Vec<_> =
+                events.filter_map(|packet| HolderEvent::decode(&packet.frame)).collect();
             assert!(
-                words.iter().all(|word| matches!(word, HolderEvent::ChallengeResponse { .. })),
-                "{words:?}"
+                events.iter().all(|event| matches!(event, HolderEvent::ChallengeResponse { .. })),
+                "{events:?}"
             );
-            assert_eq!(words.len(), orders.len() - 1);
+            assert_eq!(events.len(), orders.len() - 1);
         }
     }
 }

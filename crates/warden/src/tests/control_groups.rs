@@ -13,11 +13,11 @@ use crate::testing::simulated_group;
 use crate::{Launch, Warden};
 
 const LIMITS: ResourceLimits =
-    ResourceLimits { memory: Some(1 << 30), processes: Some(20), grouping: CgroupMode::Auto };
+    ResourceLimits { memory: Some(1 << 30), processes: Some(20), cgroup_mode: CgroupMode::Auto };
 
 /// Returns a launch into a group.
 fn launch(fixture: &WardenFixture, id: ExecutionId, script: &str) -> Launch {
-    Launch { resources: LIMITS, ..fixture.shell(id, script) }
+    Launch { resource_limits: LIMITS, ..fixture.shell(id, script) }
 }
 
 /// Returns the groups of attempts in a folder.
@@ -36,18 +36,18 @@ fn a_program_enters_its_group_before_it_starts() {
     // A spec that does not fit into a frame comes in a file, after the group's descriptor.
     for script in ["true".to_owned(), format!("true {}", "x".repeat(100_000))] {
         let spawned = service.launch(launch(&fixture, id, &script));
-        service.wait(spawned.ending).unwrap();
+        service.wait(spawned.exit).unwrap();
         let [group] = groups(root_folder.path()).try_into().unwrap();
         // A program is in its group before it starts, and one kill of the group ends
         // everything that it started
         assert_eq!(fs::read_to_string(group.join("cgroup.procs")).unwrap(), "0");
         let limits = Controllers { memory: true, pids: true };
         assert_eq!(spawned.tree.enforced_controllers(), limits);
-        service.wait(spawned.tree.sweep());
+        service.wait(spawned.tree.kill_all_processes());
         assert_eq!(fs::read_to_string(group.join("cgroup.kill")).unwrap(), "1");
         fs::remove_dir_all(group).unwrap();
     }
-    service.wait(service.launch(fixture.shell(id, "true")).ending).unwrap();
+    service.wait(service.launch(fixture.shell(id, "true")).exit).unwrap();
     assert_eq!(groups(root_folder.path()), Vec::<PathBuf>::new(), "nobody asked for one");
 }
 
@@ -58,7 +58,7 @@ fn a_failed_start_leaves_no_group() {
     fixture.cgroup_root = Some(CgroupRoot::at(&kernel_group.0));
     let (service, id) = (fixture.start_service(), ExecutionId::fresh());
     let absent = Launch { program: PathBuf::from("/absent"), ..launch(&fixture, id, "true") };
-    assert!(service.wait(service.wardens.launch(absent)).is_err());
+    assert!(service.wait(service.holders.launch(absent)).is_err());
     assert_eq!(groups(&kernel_group.0), Vec::<PathBuf>::new());
 }
 
@@ -71,10 +71,10 @@ fn a_program_runs_without_a_group_unless_it_requires_one() {
     fs::remove_dir_all(root_folder.path()).unwrap();
     let spawned = service.launch(launch(&fixture, id, "true"));
     assert_eq!(spawned.tree.enforced_controllers(), Controllers::default());
-    service.wait(spawned.ending).unwrap();
-    let resources = ResourceLimits { grouping: CgroupMode::Required, ..LIMITS };
-    let required = Launch { resources, ..launch(&fixture, id, "true") };
-    assert!(service.wait(service.wardens.launch(required)).is_err());
+    service.wait(spawned.exit).unwrap();
+    let resources = ResourceLimits { cgroup_mode: CgroupMode::Required, ..LIMITS };
+    let required = Launch { resource_limits: resources, ..launch(&fixture, id, "true") };
+    assert!(service.wait(service.holders.launch(required)).is_err());
 }
 
 /// Empty control group of the kernel. Dropping it removes the group.
@@ -87,7 +87,9 @@ impl KernelGroup {
         let mount = own.lines().find(|line| line.contains(" - cgroup2 "));
         let mount = mount.and_then(|line| line.split(' ').nth(4));
         let folder = Path::new(mount.unwrap_or("/")).join(format!("test-{}", uuid::Uuid::new_v4()));
-        if CgroupRoot::own().is_some_and(|root| root.is_ours()) && fs::create_dir(&folder).is_ok() {
+        if CgroupRoot::of_this_process().is_some_and(|root| root.is_writable())
+            && fs::create_dir(&folder).is_ok()
+        {
             return Some(Self(folder));
         }
         algonius_skips::skip("no control group of version 2 can be made here");
@@ -117,7 +119,7 @@ fn a_group_holds_a_whole_attempt_and_dies_with_one_kill() {
     fixture.cgroup_root = Some(CgroupRoot::at(&kernel_group.0));
     let service = fixture.start_service();
     let spawned = service.launch(launch(&fixture, id, IGNORES_SIGTERM));
-    service.until(|| fixture.alive(id).len() == 3);
+    service.wait_until(|| fixture.alive(id).len() == 3);
     let [group] = groups(&kernel_group.0).try_into().unwrap();
     let name = group.file_name().unwrap().to_str().unwrap().to_owned();
     for pid in fixture.alive(id) {
@@ -128,12 +130,12 @@ fn a_group_holds_a_whole_attempt_and_dies_with_one_kill() {
     assert_eq!(groups(&kernel_group.0), [group.as_path()], "what is held keeps its group");
     let spawned = service.adopt(id);
     fs::write(group.join("cgroup.kill"), "1").unwrap();
-    service.until(|| fixture.alive(id).is_empty());
-    service.wait(spawned.tree.sweep());
+    service.wait_until(|| fixture.alive(id).is_empty());
+    service.wait(spawned.tree.kill_all_processes());
     // A program is in its group before it starts, and one kill of the group ends everything
     // that it started
     assert_eq!(groups(&kernel_group.0), Vec::<PathBuf>::new(), "its group is gone with it");
-    service.wait(service.wardens.end());
+    service.wait(service.holders.end());
 }
 
 #[test]
@@ -143,12 +145,12 @@ fn an_orphaned_group_is_killed_at_the_next_start() {
     fixture.cgroup_root = Some(CgroupRoot::at(&kernel_group.0));
     let service = fixture.start_service();
     let spawned = service.launch(launch(&fixture, id, IGNORES_SIGTERM));
-    service.until(|| fixture.alive(id).len() == 3);
+    service.wait_until(|| fixture.alive(id).len() == 3);
     service.kill_warden();
     drop((service, spawned));
     let service = fixture.start_service();
     assert_eq!(groups(&kernel_group.0), Vec::<PathBuf>::new());
     // The next start ends the groups that have no owner
-    assert!(fixture.alive(id).is_empty() && service.wardens.claim(id, AttemptId::FIRST).is_none());
-    service.wait(service.wardens.end());
+    assert!(fixture.alive(id).is_empty() && service.holders.claim(id, AttemptId::FIRST).is_none());
+    service.wait(service.holders.end());
 }

@@ -16,13 +16,13 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use super::terms;
+use super::holder_options;
 use crate::confinement::group::{CgroupRoot, ControlGroups};
 use crate::process::proc::{pids, stat};
 use crate::process::process_label::{ProcessLabel, label_of};
+use crate::process_holders::{LaunchOptions, ProcessHolders};
 use crate::testing::WAIT_TIMEOUT as WAIT;
-use crate::wardens::{LaunchOptions, ProcessHolders};
-use crate::{Launch, OutputPipe, RootCapabilities, Spawned, Stdin, Warden};
+use crate::{Launch, OutputPipe, RootCapabilities, SpawnedProgram, Stdin, Warden};
 
 /// Script with three processes: one that ignores SIGTERM, its child, and one in another session that has only its
 /// label.
@@ -41,7 +41,7 @@ pub(super) struct WardenFixture {
 /// Process instance of the service. Dropping it is like a kill: its sockets are closed without any order.
 pub(super) struct ServiceInstance {
     pub(super) runtime: Runtime,
-    pub(super) wardens: Arc<ProcessHolders>,
+    pub(super) holders: Arc<ProcessHolders>,
 }
 
 impl WardenFixture {
@@ -65,19 +65,19 @@ impl WardenFixture {
         let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
         let groups =
             ControlGroups::open(self.cgroup_root.clone(), self.instance, true).map(Arc::new);
-        let terms = LaunchOptions {
+        let options = LaunchOptions {
             reattach_grace: self.reattach_grace,
-            ..terms(&self.runtime_dir(), self.instance)
+            ..holder_options(&self.runtime_dir(), self.instance)
         };
-        let wardens =
-            runtime.block_on(ProcessHolders::start(LaunchOptions { groups, ..terms })).unwrap();
-        ServiceInstance { runtime, wardens }
+        let holders =
+            runtime.block_on(ProcessHolders::start(LaunchOptions { groups, ..options })).unwrap();
+        ServiceInstance { runtime, holders }
     }
 
-    /// Waits until a claim is true, without a process instance.
-    pub(super) fn until(&self, claim: impl Fn() -> bool) {
+    /// Waits until a condition is true, without a process instance.
+    pub(super) fn wait_until(&self, condition: impl Fn() -> bool) {
         let runtime = Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(until(claim));
+        runtime.block_on(wait_until(condition));
     }
 
     pub(super) fn shell(&self, execution: ExecutionId, script: &str) -> Launch {
@@ -90,15 +90,15 @@ impl WardenFixture {
             env: BTreeMap::from([("PATH".into(), path)]),
             working_dir: self.home.path().to_owned(),
             stdin: Stdin::Bytes(Vec::new()),
-            cap: 64 << 20,
+            max_recorded_bytes: 64 << 20,
             ends_with_supervisor: false,
-            limits: Vec::new(),
+            rlimits: Vec::new(),
             ruleset: None,
-            scratch: None,
-            rights: RootCapabilities::All,
+            scratch_slot: None,
+            root_capabilities: RootCapabilities::All,
             user: None,
             wrapper: None,
-            resources: ResourceLimits::default(),
+            resource_limits: ResourceLimits::default(),
         }
     }
 
@@ -111,25 +111,25 @@ impl WardenFixture {
 }
 
 impl ServiceInstance {
-    pub(super) fn launch(&self, launch: Launch) -> Spawned {
-        self.wait(self.wardens.launch(launch)).unwrap()
+    pub(super) fn launch(&self, launch: Launch) -> SpawnedProgram {
+        self.wait(self.holders.launch(launch)).unwrap()
     }
 
-    pub(super) fn adopt(&self, execution: ExecutionId) -> Spawned {
-        self.wait(self.wardens.adopt(execution, AttemptId::FIRST)).unwrap()
+    pub(super) fn adopt(&self, execution: ExecutionId) -> SpawnedProgram {
+        self.wait(self.holders.adopt(execution, AttemptId::FIRST)).unwrap()
     }
 
     pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(async { timeout(WAIT, future).await.expect("it took too long") })
     }
 
-    pub(super) fn until(&self, claim: impl Fn() -> bool) {
-        self.runtime.block_on(until(claim));
+    pub(super) fn wait_until(&self, condition: impl Fn() -> bool) {
+        self.runtime.block_on(wait_until(condition));
     }
 
     /// Kills the process holders.
     pub(super) fn kill_warden(&self) {
-        kill_all(&self.wardens.pids());
+        kill_all(&self.holders.pids());
     }
 
     pub(super) fn read(&self, pipe: &mut OutputPipe) -> Vec<u8> {
@@ -139,9 +139,9 @@ impl ServiceInstance {
     }
 }
 
-async fn until(claim: impl Fn() -> bool) {
+async fn wait_until(condition: impl Fn() -> bool) {
     let waiting = async {
-        while !claim() {
+        while !condition() {
             sleep(Duration::from_millis(5)).await; // What is asked tells nobody.
         }
     };

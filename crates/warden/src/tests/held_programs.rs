@@ -12,15 +12,15 @@ use algonius_actors::model::program::Exit;
 use tokio::io::AsyncReadExt;
 
 use super::fixture::{IGNORES_SIGTERM, WardenFixture, digest, kill_all};
-use super::terms;
+use super::holder_options;
+use crate::process_holders::launch_order::{PreparedLaunch, prepare_launch};
+use crate::process_holders::reattach;
 use crate::protocol::peer_auth::HolderKey;
-use crate::wardens::reattach;
-use crate::wardens::start::{PreparedLaunch, start};
 use crate::{Launch, OutputMemory, Warden};
 
 const LINES: usize = 1_000_000;
 
-fn numbered() -> Vec<u8> {
+fn numbered_lines() -> Vec<u8> {
     (1..=LINES).flat_map(|number| format!("{number}\n").into_bytes()).collect()
 }
 
@@ -31,23 +31,26 @@ fn a_million_lines_survive_the_loss_of_the_service() {
     let mut spawned =
         service.launch(fixture.shell(id, &format!("seq {LINES}; seq {LINES} >&2; exit 3")));
     for bytes in [0, 1, 100_000, 1_000_000, 3_000_000] {
-        let mut some = vec![0; bytes];
-        service.wait(spawned.stdout.read_exact(&mut some)).unwrap();
+        let mut prefix = vec![0; bytes];
+        service.wait(spawned.stdout.read_exact(&mut prefix)).unwrap();
         drop((service, spawned)); // As after a kill: the sockets are closed without a shutdown order.
         service = fixture.start_service();
-        assert!(service.wardens.claim(id, AttemptId::FIRST).is_some());
+        assert!(service.holders.claim(id, AttemptId::FIRST).is_some());
         spawned = service.adopt(id);
     }
-    let expected = digest(&numbered());
+    let expected = digest(&numbered_lines());
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let reading = tokio::io::AsyncReadExt::read_to_end;
-    let both = async {
-        tokio::join!(reading(&mut spawned.stdout, &mut out), reading(&mut spawned.stderr, &mut err))
+    let read_to_end = tokio::io::AsyncReadExt::read_to_end;
+    let read_both = async {
+        tokio::join!(
+            read_to_end(&mut spawned.stdout, &mut out),
+            read_to_end(&mut spawned.stderr, &mut err)
+        )
     };
-    let read = service.wait(both);
+    let read = service.wait(read_both);
     assert!(read.0.is_ok() && read.1.is_ok());
     assert_eq!((digest(&out), digest(&err)), (expected, expected));
-    assert_eq!(service.wait(spawned.ending).unwrap(), Exit::Code(3));
+    assert_eq!(service.wait(spawned.exit).unwrap(), Exit::Code(3));
 }
 
 #[test]
@@ -56,14 +59,14 @@ fn a_claimed_program_is_not_ended_by_its_previous_owner() {
     let service = fixture.start_service();
     let first =
         service.launch(fixture.shell(id, "seq 3; until [ -e go ]; do sleep 0.01; done; seq 4 6"));
-    service.until(|| !fixture.alive(id).is_empty());
-    assert!(service.wardens.claim(id, AttemptId::FIRST).is_some());
+    service.wait_until(|| !fixture.alive(id).is_empty());
+    assert!(service.holders.claim(id, AttemptId::FIRST).is_some());
     service.wait(first.tree.wait_until_claimed());
     service.wait(async move { drop(first) });
     let mut next = service.adopt(id);
     fs::write(fixture.home.path().join("go"), "").unwrap();
     assert_eq!(service.read(&mut next.stdout), b"1\n2\n3\n4\n5\n6\n");
-    assert_eq!(service.wait(next.ending).unwrap(), Exit::Code(0));
+    assert_eq!(service.wait(next.exit).unwrap(), Exit::Code(0));
 }
 
 #[test]
@@ -75,12 +78,12 @@ fn a_program_that_ended_unattended_reports_all_its_output() {
     let spawned = service.launch(fixture.shell(id, &script));
     drop((service, spawned));
     fs::write(fixture.home.path().join("go"), "").unwrap();
-    fixture.until(|| fixture.alive(id).is_empty());
+    fixture.wait_until(|| fixture.alive(id).is_empty());
     let service = fixture.start_service();
-    assert!(service.wardens.claim(id, AttemptId::FIRST).is_some(), "it is held");
+    assert!(service.holders.claim(id, AttemptId::FIRST).is_some(), "it is held");
     let mut spawned = service.adopt(id);
-    assert_eq!(digest(&service.read(&mut spawned.stdout)), digest(&numbered()));
-    assert_eq!(service.wait(spawned.ending).unwrap(), Exit::Code(7));
+    assert_eq!(digest(&service.read(&mut spawned.stdout)), digest(&numbered_lines()));
+    assert_eq!(service.wait(spawned.exit).unwrap(), Exit::Code(7));
 }
 
 #[test]
@@ -88,14 +91,15 @@ fn unattended_output_beyond_the_cap_does_not_block_a_program() {
     let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     let script = "until [ -e go ]; do sleep 0.01; done; head -c 9000000 /dev/zero; touch done";
-    let spawned = service.launch(Launch { cap: 100_000, ..fixture.shell(id, script) });
+    let spawned =
+        service.launch(Launch { max_recorded_bytes: 100_000, ..fixture.shell(id, script) });
     drop((service, spawned));
     fs::write(fixture.home.path().join("go"), "").unwrap();
-    fixture.until(|| fixture.home.path().join("done").exists());
+    fixture.wait_until(|| fixture.home.path().join("done").exists());
     let service = fixture.start_service();
     let mut spawned = service.adopt(id);
     assert_eq!(service.read(&mut spawned.stdout).len(), 100_000);
-    assert_eq!(service.wait(spawned.ending).unwrap(), Exit::Code(0));
+    assert_eq!(service.wait(spawned.exit).unwrap(), Exit::Code(0));
 }
 
 #[test]
@@ -106,16 +110,16 @@ fn a_program_bound_to_its_service_ends_with_it() {
         service.launch(Launch { ends_with_supervisor: true, ..fixture.shell(id, IGNORES_SIGTERM) }),
         service.launch(fixture.shell(other, IGNORES_SIGTERM)),
     );
-    service.until(|| fixture.alive(id).len() + fixture.alive(other).len() == 6);
+    service.wait_until(|| fixture.alive(id).len() + fixture.alive(other).len() == 6);
     drop((service, spawned));
-    fixture.until(|| fixture.alive(id).is_empty());
+    fixture.wait_until(|| fixture.alive(id).is_empty());
     assert_eq!(fixture.alive(other).len(), 3);
     let service = fixture.start_service();
-    let end = service.wait(service.adopt(id).ending).unwrap();
+    let end = service.wait(service.adopt(id).exit).unwrap();
     assert_eq!(end, Exit::Signal(9));
     let spawned = service.adopt(other);
     service.wait(async { drop(spawned) }); // Lets it go, which ends it.
-    service.until(|| fixture.alive(other).is_empty());
+    service.wait_until(|| fixture.alive(other).is_empty());
 }
 
 #[test]
@@ -124,11 +128,11 @@ fn all_programs_end_if_no_service_returns_in_time() {
     fixture.reattach_grace = Duration::from_millis(300);
     let service = fixture.start_service();
     let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
-    service.until(|| fixture.alive(id).len() == 3);
+    service.wait_until(|| fixture.alive(id).len() == 3);
     drop((service, spawned));
-    fixture.until(|| fixture.alive(id).is_empty());
-    fixture.until(|| fixture.sockets().is_empty());
-    assert!(fixture.start_service().wardens.claim(id, AttemptId::FIRST).is_none());
+    fixture.wait_until(|| fixture.alive(id).is_empty());
+    fixture.wait_until(|| fixture.sockets().is_empty());
+    assert!(fixture.start_service().holders.claim(id, AttemptId::FIRST).is_none());
 }
 
 #[test]
@@ -136,11 +140,11 @@ fn a_killed_process_holder_is_reported_and_replaced() {
     let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
-    service.until(|| fixture.alive(id).len() == 3);
+    service.wait_until(|| fixture.alive(id).len() == 3);
     service.kill_warden();
-    let lost = service.wait(spawned.ending).unwrap_err();
+    let lost = service.wait(spawned.exit).unwrap_err();
     assert_eq!(lost.kind(), ErrorKind::ConnectionAborted);
-    assert!(service.wait(spawned.tree.sweep()) > 0);
+    assert!(service.wait(spawned.tree.kill_all_processes()) > 0);
     assert!(fixture.alive(id).is_empty());
     let mut next = service.launch(fixture.shell(ExecutionId::fresh(), "echo again"));
     assert_eq!(service.read(&mut next.stdout), b"again\n");
@@ -155,10 +159,10 @@ fn orphans_are_swept_at_the_next_start_and_nothing_else() {
         service.launch(fixture.shell(id, IGNORES_SIGTERM)),
         other_service.launch(other.shell(other_id, IGNORES_SIGTERM)),
     );
-    service.until(|| fixture.alive(id).len() + other.alive(other_id).len() == 6);
-    let warden = service.wardens.pids();
+    service.wait_until(|| fixture.alive(id).len() + other.alive(other_id).len() == 6);
+    let holder_pids = service.holders.pids();
     drop(service);
-    kill_all(&warden); // Both are dead.
+    kill_all(&holder_pids); // Both are dead.
     assert_eq!(fixture.alive(id).len(), 3);
     let service = fixture.start_service();
     assert_eq!((fixture.alive(id).len(), other.alive(other_id).len()), (0, 3));
@@ -172,25 +176,26 @@ fn a_replaced_warden_starts_no_program() {
     let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
     drop((service, spawned));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let refused = runtime.block_on(async {
+    let pid_and_errno = runtime.block_on(async {
         let folder = OwnedFd::from(fs::File::open(fixture.runtime_dir()).unwrap());
-        let terms = terms(&fixture.runtime_dir(), fixture.instance);
+        let options = holder_options(&fixture.runtime_dir(), fixture.instance);
         let key = HolderKey::open(&fixture.runtime_dir(), fixture.instance).unwrap();
-        let link = reattach::all(&folder, &terms, &key).await.pop().unwrap();
+        let link = reattach::attach_all(&folder, &options, &key).await.pop().unwrap();
         let launch = fixture.shell(ExecutionId::fresh(), "echo in");
-        let PreparedLaunch { program, order, fds, stdin_pipe: _ } = start(
+        let PreparedLaunch { program, order, fds, stdin_pipe: _ } = prepare_launch(
             launch,
-            (None, OutputMemory::of(1 << 30).account()),
+            (None, OutputMemory::with_limit(1 << 30).account()),
             fixture.instance,
             link.fresh_slot(),
         )
         .unwrap();
-        link.add(Arc::clone(&program));
-        link.order(order, fds);
-        let state = program.until(|state| state.pid.is_some() || state.refused.is_some()).await;
-        (state.pid, state.refused)
+        link.add_program(Arc::clone(&program));
+        link.send_order(order, fds);
+        let state =
+            program.wait_until(|state| state.pid.is_some() || state.launch_errno.is_some()).await;
+        (state.pid, state.launch_errno)
     });
-    assert_eq!(refused, (None, Some(libc::EPERM)));
+    assert_eq!(pid_and_errno, (None, Some(libc::EPERM)));
 }
 
 #[test]

@@ -10,26 +10,26 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use tokio::time::timeout;
 
 use super::killed_writers::{Writer, attach};
-use crate::output::prepare::create_journaled_stdin;
+use crate::output::program_streams::create_journaled_stdin;
 use crate::output::stdin_journal::StdinEnds;
 use crate::testing::WAIT_TIMEOUT;
 use crate::{OutputMemory, StdinJournal, StdinJournalError};
 
 fn memory() -> OutputMemory {
-    OutputMemory::of(1 << 30)
+    OutputMemory::with_limit(1 << 30)
 }
 
 /// Returns a journal as the next writer gets it.
-fn next(ends: &StdinEnds) -> StdinJournal {
+fn next_journal(ends: &StdinEnds) -> StdinJournal {
     attach(ends, &memory().account()).unwrap()
 }
 
-fn file(ends: &StdinEnds) -> File {
+fn journal_file(ends: &StdinEnds) -> File {
     File::from(ends.journal.try_clone().unwrap())
 }
 
 /// Reads what the program would read without waiting.
-fn available(pipe: &OwnedFd) -> Vec<u8> {
+fn read_available(pipe: &OwnedFd) -> Vec<u8> {
     fcntl(pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
     let mut bytes = Vec::new();
     let end = File::from(pipe.try_clone().unwrap()).read_to_end(&mut bytes).unwrap_err();
@@ -41,32 +41,35 @@ fn available(pipe: &OwnedFd) -> Vec<u8> {
 async fn a_torn_message_is_cut_and_delivery_continues() {
     for (torn, framing) in [(10, "\n"), (5_000, "\n"), (200_000, "")] {
         let (program_end, ends) = create_journaled_stdin().unwrap();
-        let mut journal = next(&ends);
+        let mut journal = next_journal(&ends);
         let first = format!("Content-Length: 3{framing}");
         journal.write_message(first.as_bytes()).unwrap();
         drop(journal);
         // Complete but for its first byte, as a kill leaves it at the latest.
-        file(&ends).write_all_at(&vec![b'\n'; torn], first.len() as u64 + 1).unwrap();
-        let mut journal = next(&ends);
-        assert_eq!(file(&ends).metadata().unwrap().len(), first.len() as u64);
-        assert_eq!(journal.sent().unwrap(), first.as_bytes());
+        journal_file(&ends).write_all_at(&vec![b'\n'; torn], first.len() as u64 + 1).unwrap();
+        let mut journal = next_journal(&ends);
+        assert_eq!(journal_file(&ends).metadata().unwrap().len(), first.len() as u64);
+        assert_eq!(journal.messages().unwrap(), first.as_bytes());
         journal.write_message(b"two\n").unwrap();
         let both = format!("{first}two\n").into_bytes();
-        assert_eq!((available(&program_end), journal.sent().unwrap()), (both.clone(), both));
+        assert_eq!(
+            (read_available(&program_end), journal.messages().unwrap()),
+            (both.clone(), both)
+        );
     }
 }
 
 #[tokio::test]
 async fn an_undelivered_message_is_delivered_by_the_next_writer() {
     let (program_end, ends) = create_journaled_stdin().unwrap();
-    let mut journal = next(&ends);
+    let mut journal = next_journal(&ends);
     let message: Vec<u8> = (0..300_000).map(|n| b'a' + u8::try_from(n % 26).unwrap()).collect();
     journal.write_message(&message).unwrap();
     assert!(!journal.is_drained());
     let delivered = journal.delivered();
     assert!(delivered > 0 && delivered < 300_000, "{delivered}");
     drop(journal);
-    let mut journal = next(&ends);
+    let mut journal = next_journal(&ends);
     assert_eq!(journal.delivered(), delivered);
     let reading = tokio::task::spawn_blocking(move || {
         let mut bytes = vec![0; 300_000];
@@ -77,22 +80,22 @@ async fn an_undelivered_message_is_delivered_by_the_next_writer() {
     timeout(WAIT_TIMEOUT, journal.deliver()).await.unwrap().unwrap();
     assert!(journal.is_drained());
     assert!(reading.await.unwrap().unwrap() == message);
-    assert!(journal.sent().unwrap() == message);
+    assert!(journal.messages().unwrap() == message);
 }
 
 #[tokio::test]
 async fn an_interrupted_shrink_is_repaired() {
     let (program_end, ends) = create_journaled_stdin().unwrap();
-    let mut journal = next(&ends);
+    let mut journal = next_journal(&ends);
     journal.write_message(b"a turn\n").unwrap();
-    assert_eq!(available(&program_end), b"a turn\n");
+    assert_eq!(read_available(&program_end), b"a turn\n");
     drop(journal);
-    file(&ends).set_len(0).unwrap(); // The first half of a shrink.
-    let mut journal = next(&ends);
-    assert_eq!((journal.delivered(), journal.sent().unwrap()), (0, Vec::new()));
+    journal_file(&ends).set_len(0).unwrap(); // The first half of a shrink.
+    let mut journal = next_journal(&ends);
+    assert_eq!((journal.delivered(), journal.messages().unwrap()), (0, Vec::new()));
     journal.write_message(b"next\n").unwrap();
     assert_eq!(
-        (available(&program_end), journal.sent().unwrap()),
+        (read_available(&program_end), journal.messages().unwrap()),
         (b"next\n".to_vec(), b"next\n".into())
     );
 }
@@ -100,8 +103,8 @@ async fn an_interrupted_shrink_is_repaired() {
 #[tokio::test]
 async fn an_offset_beyond_the_end_is_corrupt() {
     let (program_end, ends) = create_journaled_stdin().unwrap();
-    next(&ends).write_message(b"a turn\n").unwrap();
-    file(&ends).set_len(3).unwrap();
+    next_journal(&ends).write_message(b"a turn\n").unwrap();
+    journal_file(&ends).set_len(3).unwrap();
     let error = attach(&ends, &memory().account()).unwrap_err();
     assert!(matches!(error, StdinJournalError::Corrupt { size: 3, delivered: 7 }), "{error}");
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::InvalidData);
@@ -113,23 +116,23 @@ async fn a_journal_shrinks_only_after_everything_is_read() {
     let ((program_end, ends), memory) = (create_journaled_stdin().unwrap(), memory());
     let mut journal = attach(&ends, &memory.account()).unwrap();
     journal.write_message(b"first\n").unwrap();
-    assert!(!journal.shrink().unwrap(), "the program has not read it");
+    assert!(!journal.clear_if_read().unwrap(), "the program has not read it");
     assert_eq!(memory.usage().used, 6);
-    assert_eq!(available(&program_end), b"first\n");
-    assert!(journal.shrink().unwrap());
+    assert_eq!(read_available(&program_end), b"first\n");
+    assert!(journal.clear_if_read().unwrap());
     assert_eq!(memory.usage().used, 0);
-    assert_eq!((journal.delivered(), journal.sent().unwrap()), (0, Vec::new()));
+    assert_eq!((journal.delivered(), journal.messages().unwrap()), (0, Vec::new()));
     journal.write_message(&vec![b'x'; 300_000]).unwrap();
-    available(&program_end);
-    assert!(!journal.shrink().unwrap(), "it is not delivered");
+    read_available(&program_end);
+    assert!(!journal.clear_if_read().unwrap(), "it is not delivered");
     drop(journal);
-    assert_eq!(next(&ends).sent().unwrap().len(), 300_000);
+    assert_eq!(next_journal(&ends).messages().unwrap().len(), 300_000);
 }
 
 #[tokio::test]
 async fn a_full_journal_refuses_a_message_and_continues() {
     let (program_end, ends) = create_journaled_stdin().unwrap();
-    let mut journal = next(&ends).with_limit(10);
+    let mut journal = next_journal(&ends).with_limit(10);
     journal.write_message(b"12345\n").unwrap();
     let full = journal.write_message(b"6789\n").unwrap_err();
     assert!(matches!(full, StdinJournalError::Full { limit: 10 }), "{full}");
@@ -138,21 +141,21 @@ async fn a_full_journal_refuses_a_message_and_continues() {
         assert!(matches!(refused, StdinJournalError::InvalidMessage), "{refused}");
     }
     journal.write_message(b"678\n").unwrap();
-    assert_eq!(available(&program_end), b"12345\n678\n");
-    assert!(journal.shrink().unwrap());
+    assert_eq!(read_available(&program_end), b"12345\n678\n");
+    assert!(journal.clear_if_read().unwrap());
     journal.write_message(b"again\n").unwrap();
 }
 
 #[tokio::test]
 async fn a_closed_input_is_an_error_for_every_writer() {
     let (program_end, ends) = create_journaled_stdin().unwrap();
-    let mut journal = next(&ends);
+    let mut journal = next_journal(&ends);
     journal.write_message(&vec![b'x'; 300_000]).unwrap();
     drop(program_end);
     assert!(matches!(journal.deliver().await, Err(StdinJournalError::Closed)));
     assert!(matches!(journal.write_message(b"more\n"), Err(StdinJournalError::Closed)));
     drop(journal);
-    let mut journal = next(&ends);
+    let mut journal = next_journal(&ends);
     let closed = journal.write_message(b"more\n").unwrap_err();
     assert_eq!(io::Error::from(closed).kind(), io::ErrorKind::BrokenPipe);
 }

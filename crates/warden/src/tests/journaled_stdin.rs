@@ -13,14 +13,14 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 
 use super::fixture::{ServiceInstance, WardenFixture};
-use super::terms;
+use super::holder_options;
+use crate::process_holders::link::HolderLink;
+use crate::process_holders::reattach;
+use crate::process_holders::{HolderCommand, LaunchOptions, ProcessHolders};
 use crate::protocol::frame::{HolderEvent, HolderOrder, STDIN_JOURNAL_VERSION, SecretValue};
 use crate::protocol::packet::{receive, send};
 use crate::protocol::peer_auth::HolderKey;
-use crate::wardens::link::HolderLink;
-use crate::wardens::reattach;
-use crate::wardens::{HolderCommand, LaunchOptions, ProcessHolders};
-use crate::{Launch, OutputMemory, Spawned, Stdin, StdinJournal, StdinJournalError, Warden};
+use crate::{Launch, OutputMemory, SpawnedProgram, Stdin, StdinJournal, StdinJournalError, Warden};
 
 /// Script that copies its input to a file, and then ends.
 const COPY: &str = "cat > got; exit 3";
@@ -33,12 +33,12 @@ fn copied_input(fixture: &WardenFixture) -> String {
     fs::read_to_string(fixture.home.path().join("got")).unwrap_or_default()
 }
 
-fn journal(spawned: &mut Spawned) -> StdinJournal {
+fn take_journal(spawned: &mut SpawnedProgram) -> StdinJournal {
     spawned.stdin_journal.take().unwrap()
 }
 
-fn claim(service: &ServiceInstance, id: ExecutionId) -> Spawned {
-    let claimed = service.wardens.claim(id, AttemptId::FIRST).unwrap();
+fn claim_and_adopt(service: &ServiceInstance, id: ExecutionId) -> SpawnedProgram {
+    let claimed = service.holders.claim(id, AttemptId::FIRST).unwrap();
     assert!(claimed.age.is_some(), "it runs");
     service.adopt(id)
 }
@@ -48,31 +48,31 @@ fn a_fed_input_survives_services_until_it_is_closed() {
     let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let mut service = fixture.start_service();
     let mut spawned = service.launch(journaled_launch(&fixture, id, COPY));
-    let mut sent = String::new();
+    let mut expected = String::new();
     for number in 0..3 {
-        let mut journal = journal(&mut spawned);
-        assert_eq!(journal.sent().unwrap(), sent.as_bytes());
+        let mut journal = take_journal(&mut spawned);
+        assert_eq!(journal.messages().unwrap(), expected.as_bytes());
         let message = format!("{number} {}\n", "x".repeat(200_000));
         service.runtime.block_on(async {
             // Some of it is left to the next service.
             journal.write_message(message.as_bytes()).unwrap();
         });
-        sent.push_str(&message);
+        expected.push_str(&message);
         drop((service, spawned, journal)); // As after a kill.
         service = fixture.start_service();
-        spawned = claim(&service, id);
+        spawned = claim_and_adopt(&service, id);
     }
-    let mut journal = journal(&mut spawned);
+    let mut journal = take_journal(&mut spawned);
     service.wait(journal.deliver()).unwrap();
-    service.until(|| copied_input(&fixture).len() == sent.len());
+    service.wait_until(|| copied_input(&fixture).len() == expected.len());
     service.runtime.block_on(async {
-        assert!(journal.shrink().unwrap());
+        assert!(journal.clear_if_read().unwrap());
         journal.write_message(b"last\n").unwrap();
     });
-    sent.push_str("last\n");
+    expected.push_str("last\n");
     journal.close();
-    assert_eq!(service.wait(spawned.ending).unwrap(), Exit::Code(3));
-    assert!(copied_input(&fixture) == sent, "each message is there once");
+    assert_eq!(service.wait(spawned.exit).unwrap(), Exit::Code(3));
+    assert!(copied_input(&fixture) == expected, "each message is there once");
 }
 
 #[test]
@@ -81,28 +81,28 @@ fn the_journal_of_a_closed_input_can_be_read() {
     let service = fixture.start_service();
     let mut spawned =
         service.launch(journaled_launch(&fixture, id, "cat > got; touch end; exec sleep 600"));
-    let mut first = journal(&mut spawned);
+    let mut first = take_journal(&mut spawned);
     service.runtime.block_on(async { first.write_message(b"a\n").unwrap() });
     first.close();
-    service.until(|| fixture.home.path().join("end").exists());
-    let check = |service: &ServiceInstance, next: &mut Spawned| {
-        let mut second = journal(next);
-        assert_eq!((second.sent().unwrap(), second.delivered()), (b"a\n".to_vec(), 2));
+    service.wait_until(|| fixture.home.path().join("end").exists());
+    let check = |service: &ServiceInstance, next: &mut SpawnedProgram| {
+        let mut second = take_journal(next);
+        assert_eq!((second.messages().unwrap(), second.delivered()), (b"a\n".to_vec(), 2));
         let written = service.runtime.block_on(async { second.write_message(b"b\n") });
         assert!(matches!(written, Err(StdinJournalError::Closed)));
         second.close();
     };
     // The next driver, in this service or the next, understands the output by the messages.
-    assert!(service.wardens.claim(id, AttemptId::FIRST).is_some());
+    assert!(service.holders.claim(id, AttemptId::FIRST).is_some());
     service.wait(async { drop(spawned) });
     let mut next = service.adopt(id);
     check(&service, &mut next);
     drop((service, next));
     let service = fixture.start_service();
-    let mut last = claim(&service, id);
-    let third = journal(&mut last);
+    let mut last = claim_and_adopt(&service, id);
+    let third = take_journal(&mut last);
     // The refused message was recorded, and will never be delivered.
-    assert_eq!((third.sent().unwrap(), third.delivered()), (b"a\nb\n".to_vec(), 2));
+    assert_eq!((third.messages().unwrap(), third.delivered()), (b"a\nb\n".to_vec(), 2));
 }
 
 #[test]
@@ -110,16 +110,16 @@ fn the_next_driver_of_a_service_continues_a_journal() {
     let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     let mut spawned = service.launch(journaled_launch(&fixture, id, COPY));
-    let mut first = journal(&mut spawned);
+    let mut first = take_journal(&mut spawned);
     service.runtime.block_on(async { first.write_message(b"a\n").unwrap() });
-    assert!(service.wardens.claim(id, AttemptId::FIRST).is_some());
+    assert!(service.holders.claim(id, AttemptId::FIRST).is_some());
     service.wait(async { drop((first, spawned)) });
     let mut spawned = service.adopt(id);
-    let mut second = journal(&mut spawned);
-    assert_eq!((second.sent().unwrap(), second.delivered()), (b"a\n".to_vec(), 2));
+    let mut second = take_journal(&mut spawned);
+    assert_eq!((second.messages().unwrap(), second.delivered()), (b"a\n".to_vec(), 2));
     service.runtime.block_on(async { second.write_message(b"b\n").unwrap() });
     second.close();
-    assert_eq!(service.wait(spawned.ending).unwrap(), Exit::Code(3));
+    assert_eq!(service.wait(spawned.exit).unwrap(), Exit::Code(3));
     assert_eq!(copied_input(&fixture), "a\nb\n");
 }
 
@@ -129,15 +129,15 @@ fn a_program_that_closes_its_input_is_reported() {
     let service = fixture.start_service();
     let script = "exec <&-; touch closed; exec sleep 600";
     let mut spawned = service.launch(journaled_launch(&fixture, id, script));
-    service.until(|| fixture.home.path().join("closed").exists());
-    let mut first = journal(&mut spawned);
+    service.wait_until(|| fixture.home.path().join("closed").exists());
+    let mut first = take_journal(&mut spawned);
     let written = service.runtime.block_on(async { first.write_message(b"a\n") });
     assert!(matches!(written, Err(StdinJournalError::Closed)));
     drop((service, spawned, first));
     // It runs, and its output is still of interest.
     let service = fixture.start_service();
-    let mut spawned = claim(&service, id);
-    let mut next = journal(&mut spawned);
+    let mut spawned = claim_and_adopt(&service, id);
+    let mut next = take_journal(&mut spawned);
     let written = service.runtime.block_on(async { next.write_message(b"b\n") });
     assert!(matches!(written, Err(StdinJournalError::Closed)));
 }
@@ -149,7 +149,7 @@ fn an_earlier_supervisor_gets_no_journal() {
     let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     let mut spawned = service.launch(journaled_launch(&fixture, id, COPY));
-    let mut journal = journal(&mut spawned);
+    let mut journal = take_journal(&mut spawned);
     service.runtime.block_on(async { journal.write_message(b"a\n").unwrap() });
     drop((service, spawned, journal));
     let folder = fs::File::open(fixture.runtime_dir()).unwrap().into();
@@ -159,25 +159,25 @@ fn an_earlier_supervisor_gets_no_journal() {
     let link = runtime.block_on(async {
         loop {
             // The process holder detects the end of the earlier connection with a delay.
-            let Ok(socket) = reattach::open(&folder, &name) else { continue };
+            let Ok(socket) = reattach::connect_socket(&folder, &name) else { continue };
             let Ok(socket) = key.authenticate(socket).await else { continue };
-            let link = HolderLink::open(socket, OutputMemory::of(1 << 20)).unwrap();
+            let link = HolderLink::open(socket, OutputMemory::with_limit(1 << 20)).unwrap();
             let (name, key) = (Vec::new(), SecretValue(Vec::new()));
             let hello = HolderOrder::Hello {
                 version: STDIN_JOURNAL_VERSION - 1,
-                reattach_grace: 20_000,
+                reattach_grace_ms: 20_000,
                 name,
                 key,
             };
-            link.order(hello, Vec::new());
-            link.order(HolderOrder::List, Vec::new());
-            if link.until(|state| state.is_listed).await.is_listed {
+            link.send_order(hello, Vec::new());
+            link.send_order(HolderOrder::List, Vec::new());
+            if link.wait_until(|state| state.is_listed).await.is_listed {
                 return link;
             }
         }
     });
-    let program = link.all().pop().unwrap();
-    let exit = runtime.block_on(Arc::clone(&program).ending());
+    let program = link.programs().pop().unwrap();
+    let exit = runtime.block_on(Arc::clone(&program).wait_for_exit());
     assert_eq!((exit.unwrap(), copied_input(&fixture).as_str()), (Exit::Code(3), "a\n"));
     let journal = runtime.block_on(program.stdin_journal(Box::new(|| {}))).unwrap();
     assert!(journal.is_none());
@@ -190,7 +190,8 @@ fn an_earlier_process_holder_gets_no_fed_program() {
     let args = ["tests::journaled_stdin::earlier_holder", "--exact", "--nocapture"];
     let args = args.into_iter().map(Into::into).collect();
     let command = HolderCommand { program: PathBuf::from("/proc/self/exe"), args };
-    let options = LaunchOptions { command, ..terms(&fixture.runtime_dir(), fixture.instance) };
+    let options =
+        LaunchOptions { command, ..holder_options(&fixture.runtime_dir(), fixture.instance) };
     let holders = runtime.block_on(ProcessHolders::start(options)).unwrap();
     let id = ExecutionId::fresh();
     let launched = runtime.block_on(holders.launch(journaled_launch(&fixture, id, COPY)));

@@ -16,10 +16,10 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::{sleep, timeout};
 
 use crate::output::memory_account::MemoryAccount;
-use crate::output::prepare::create_journaled_stdin;
+use crate::output::program_streams::create_journaled_stdin;
 use crate::output::stdin_journal::{StdinEnds, StdinState};
 use crate::process::signal::reset_signal_handlers;
-use crate::protocol::packet::{Packet, pair, receive, send, watch};
+use crate::protocol::packet::{Packet, receive, register_fd, send, socket_pair};
 use crate::testing::WAIT_TIMEOUT;
 use crate::{OutputMemory, StdinJournal, StdinJournalError};
 
@@ -51,13 +51,13 @@ impl Writer {
 
     /// Starts a writer, whose next line has at least this number.
     pub(super) fn start(ends: &StdinEnds, task: u8, number: u64) -> Self {
-        let (test_end, child_end) = pair().unwrap();
+        let (test_end, child_end) = socket_pair().unwrap();
         let frame = [&[task][..], &number.to_le_bytes()].concat();
         send(&test_end, &frame, &[ends.pipe.as_raw_fd(), ends.journal.as_raw_fd()]).unwrap();
         let mut command = Command::new("/proc/self/exe");
         command.args(["tests::killed_writers::writer", "--exact", "--nocapture"]);
         command.stdin(Stdio::from(child_end)).stdout(Stdio::null());
-        let reports = watch(Arc::new(test_end), Interest::READABLE).unwrap();
+        let reports = register_fd(Arc::new(test_end), Interest::READABLE).unwrap();
         Self { child: command.spawn().unwrap(), reports }
     }
 
@@ -86,15 +86,15 @@ fn writer() {
         return;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(write());
+    runtime.block_on(run_writer());
 }
 
-async fn write() {
+async fn run_writer() {
     let socket = io::stdin().as_fd().try_clone_to_owned().unwrap();
     let Packet { frame, fds } = receive(&socket).unwrap().unwrap();
     let (task, number) = frame.split_first().unwrap();
     let [pipe, journal] = <[OwnedFd; 2]>::try_from(fds).unwrap().map(Arc::new);
-    let account = OutputMemory::of(1 << 30).account();
+    let account = OutputMemory::with_limit(1 << 30).account();
     if *task == Writer::WRITE_UNREAD {
         reset_signal_handlers();
     }
@@ -105,7 +105,7 @@ async fn write() {
         return;
     }
     let reported = u64::from_le_bytes(number.try_into().unwrap());
-    let mut number = following(&journal.sent().unwrap()).unwrap_or(reported);
+    let mut number = next_number(&journal.messages().unwrap()).unwrap_or(reported);
     send(&socket, &number.to_le_bytes(), &[]).unwrap();
     loop {
         journal.write_message(&line(number)).unwrap();
@@ -119,15 +119,15 @@ async fn write() {
         }
         // An empty journal does not tell the number of the next line.
         if number.is_multiple_of(32) && send(&socket, &number.to_le_bytes(), &[]).is_ok() {
-            shrink(&mut journal).await;
+            clear_journal(&mut journal).await;
         }
     }
 }
 
 /// Empties the journal if the program reads everything soon.
-async fn shrink(journal: &mut StdinJournal) {
+async fn clear_journal(journal: &mut StdinJournal) {
     for _ in 0..1000 {
-        if journal.shrink().unwrap() {
+        if journal.clear_if_read().unwrap() {
             return;
         }
         journal.deliver().await.unwrap();
@@ -136,8 +136,8 @@ async fn shrink(journal: &mut StdinJournal) {
 }
 
 /// Returns the number of the line after the last one.
-fn following(sent: &[u8]) -> Option<u64> {
-    let last = sent.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()?;
+fn next_number(messages: &[u8]) -> Option<u64> {
+    let last = messages.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()?;
     let number = std::str::from_utf8(&last[..8]).unwrap();
     Some(number.parse::<u64>().unwrap() + 1)
 }
@@ -193,7 +193,7 @@ async fn no_line_is_lost_or_doubled_by_kills_of_its_writer() {
     reader.stdin(Stdio::from(program_end)).stdout(Stdio::piped());
     let mut program = reader.spawn().unwrap();
     drop(reader); // It has the read end too.
-    let verifying = verify(program.stdout.take().unwrap());
+    let verifier = verify(program.stdout.take().unwrap());
     let journal = File::from(ends.journal.try_clone().unwrap());
     let (mut number, mut torn, mut random) = (0, 0, 1_u32);
     for kill in 0..KILLS {
@@ -207,11 +207,11 @@ async fn no_line_is_lost_or_doubled_by_kills_of_its_writer() {
         sleep(Duration::from_micros(u64::from(random >> 18))).await;
         number = writer.kill(number).await;
         torn += u32::from(is_torn(&journal));
-        if verifying.is_finished() {
+        if verifier.is_finished() {
             break; // A line was wrong.
         }
     }
-    if !verifying.is_finished() {
+    if !verifier.is_finished() {
         let mut writer = Writer::start(&ends, Writer::WRITE_ONE_LINE, number);
         while let Some(report) = writer.report().await {
             number = report;
@@ -219,7 +219,7 @@ async fn no_line_is_lost_or_doubled_by_kills_of_its_writer() {
         assert!(writer.child.wait().unwrap().success());
     }
     drop(ends);
-    assert_eq!(verifying.join().unwrap(), Ok(number));
+    assert_eq!(verifier.join().unwrap(), Ok(number));
     assert!(program.wait().unwrap().success());
     assert!(torn > 0, "no kill of {KILLS} came during a write of {number} lines");
     println!("{number} lines, {torn} torn of {KILLS}");

@@ -7,11 +7,11 @@ use algonius_actors::model::id::ExecutionId;
 
 use super::fixture::{IGNORES_SIGTERM, WardenFixture};
 use crate::OutputMemory;
+use crate::process_holders::link::HolderLink;
+use crate::process_holders::reattach;
 use crate::protocol::frame::{FRAME_VERSION, HolderOrder, SecretValue};
 use crate::protocol::packet::send;
 use crate::protocol::peer_auth::HolderKey;
-use crate::wardens::link::HolderLink;
-use crate::wardens::reattach;
 
 const SECRET: [u8; 32] = [7; 32];
 
@@ -19,14 +19,14 @@ const SECRET: [u8; 32] = [7; 32];
 fn a_warden_returns_its_secret_to_each_next_service() {
     let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
-    assert_eq!(service.wardens.stored_secret().count(), 0);
-    service.wait(service.wardens.store_secret(SECRET.to_vec()));
+    assert_eq!(service.holders.stored_secret().count(), 0);
+    service.wait(service.holders.store_secret(SECRET.to_vec()));
     let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
-    service.until(|| fixture.alive(id).len() == 3);
+    service.wait_until(|| fixture.alive(id).len() == 3);
     drop((service, spawned));
     for _ in 0..2 {
         let service = fixture.start_service();
-        assert_eq!(service.wardens.stored_secret().collect::<Vec<_>>(), [SECRET.to_vec()]);
+        assert_eq!(service.holders.stored_secret().collect::<Vec<_>>(), [SECRET.to_vec()]);
         drop(service);
     }
 }
@@ -36,15 +36,15 @@ fn a_warden_returns_its_secret_to_each_next_service() {
 fn a_later_warden_gets_the_secret_too() {
     let fixture = WardenFixture::new();
     let service = fixture.start_service();
-    service.wait(service.wardens.store_secret(SECRET.to_vec()));
+    service.wait(service.holders.store_secret(SECRET.to_vec()));
     service.kill_warden();
-    service.until(|| service.wardens.pids().is_empty());
+    service.wait_until(|| service.holders.pids().is_empty());
     let id = ExecutionId::fresh();
     let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
-    service.until(|| fixture.alive(id).len() == 3);
+    service.wait_until(|| fixture.alive(id).len() == 3);
     drop((service, spawned));
     assert_eq!(
-        fixture.start_service().wardens.stored_secret().collect::<Vec<_>>(),
+        fixture.start_service().holders.stored_secret().collect::<Vec<_>>(),
         [SECRET.to_vec()]
     );
 }
@@ -55,41 +55,41 @@ fn a_later_warden_gets_the_secret_too() {
 fn older_protocol_versions_are_not_sent_the_secret() {
     let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
-    service.wait(service.wardens.store_secret(SECRET.to_vec()));
+    service.wait(service.holders.store_secret(SECRET.to_vec()));
     let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
-    service.until(|| fixture.alive(id).len() == 3);
+    service.wait_until(|| fixture.alive(id).len() == 3);
     drop((service, spawned));
     let folder = OwnedFd::from(File::open(fixture.runtime_dir()).unwrap());
     let name = fixture.sockets().pop().unwrap();
     let key = HolderKey::open(&fixture.runtime_dir(), fixture.instance).unwrap();
-    let kept_for = |version: u64| {
+    let secret_for_version = |version: u64| {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             loop {
                 // The process holder detects the end of the earlier connection with a delay.
-                let socket = reattach::open(&folder, &name).unwrap();
+                let socket = reattach::connect_socket(&folder, &name).unwrap();
                 let Ok(socket) = key.authenticate(socket).await else { continue };
                 _ = send(&socket, &[99, 1, 2], &[]);
-                let link = HolderLink::open(socket, OutputMemory::of(1 << 20)).unwrap();
-                link.order(
+                let link = HolderLink::open(socket, OutputMemory::with_limit(1 << 20)).unwrap();
+                link.send_order(
                     HolderOrder::Hello {
                         version,
-                        reattach_grace: 20_000,
+                        reattach_grace_ms: 20_000,
                         name: Vec::new(),
                         key: SecretValue(Vec::new()),
                     },
                     Vec::new(),
                 );
-                link.order(HolderOrder::List, Vec::new());
-                let state = link.until(|state| state.is_listed).await;
+                link.send_order(HolderOrder::List, Vec::new());
+                let state = link.wait_until(|state| state.is_listed).await;
                 if state.is_listed {
-                    assert_eq!(link.all().len(), 1);
+                    assert_eq!(link.programs().len(), 1);
                     return link.stored_secret().map(<[u8]>::to_vec);
                 }
             }
         })
     };
-    assert_eq!(kept_for(1), None);
-    assert_eq!(kept_for(FRAME_VERSION), Some(SECRET.to_vec()));
+    assert_eq!(secret_for_version(1), None);
+    assert_eq!(secret_for_version(FRAME_VERSION), Some(SECRET.to_vec()));
     drop(fixture.start_service());
 }

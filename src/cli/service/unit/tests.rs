@@ -17,9 +17,10 @@ fn has(text: &str, line: &str) -> bool {
 #[test]
 fn the_unit_of_a_machine_equals_the_shipped_one() {
     let (owner, directories) = (UnitOwner::Machine, DirectoryVariables::default());
-    let config = owner.configuration(&directories).unwrap();
-    let path = owner.path(&directories);
-    let text = unit(owner, "/usr/local/bin/algonius", config.to_str().unwrap(), &path).unwrap();
+    let config_file = owner.config_file(&directories).unwrap();
+    let search_path = owner.search_path(&directories);
+    let text = unit(owner, "/usr/local/bin/algonius", config_file.to_str().unwrap(), &search_path)
+        .unwrap();
     assert_eq!(text, include_str!("../../../../config/systemd/algonius.service"));
     assert!(is_generated(&text));
 }

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 
 use serde_json::{Value, json};
 
-use super::{answer, text};
+use super::{artifact_text, text_at};
 use crate::cli::output::CliOutput;
 use crate::cli::output::progress::ProgressLine;
 
@@ -15,9 +15,9 @@ pub(super) struct AnswerText<'o> {
     /// Printed part of the present message.
     printed: String,
     /// Latest message of the agent in a status update.
-    message: String,
+    status_message: String,
     /// Ids of the artifacts of which something was printed.
-    artifacts: BTreeSet<String>,
+    artifact_ids: BTreeSet<String>,
     /// True if the answer is printed only at its end: it goes to a file, or another attempt creates it again.
     prints_at_end: bool,
 }
@@ -28,23 +28,23 @@ impl<'o> AnswerText<'o> {
         Self {
             out,
             printed: String::new(),
-            message: String::new(),
-            artifacts: BTreeSet::new(),
+            status_message: String::new(),
+            artifact_ids: BTreeSet::new(),
             prints_at_end: out.writes_to_file(),
         }
     }
 
     /// Sets the latest message of the agent in a status update.
     pub(super) fn set_message(&mut self, message: &str) {
-        message.clone_into(&mut self.message);
+        message.clone_into(&mut self.status_message);
     }
 
     /// Prints a piece of the answer as it arrives, in place of the progress line.
     pub(super) fn show(&mut self, event: &Value, progress: &mut ProgressLine) {
         let is_append = event.get("append").and_then(Value::as_bool).unwrap_or_default();
-        let artifact = text(event, "/artifact/artifactId").to_owned();
-        let piece = answer(&json!({"artifacts": [event.get("artifact")]}));
-        if !self.artifacts.insert(artifact) && !is_append && !self.printed.is_empty() {
+        let artifact_id = text_at(event, "/artifact/artifactId").to_owned();
+        let piece = artifact_text(&json!({"artifacts": [event.get("artifact")]}));
+        if !self.artifact_ids.insert(artifact_id) && !is_append && !self.printed.is_empty() {
             self.replace();
         }
         if self.out.is_json() || self.prints_at_end || piece.is_empty() {
@@ -64,12 +64,13 @@ impl<'o> AnswerText<'o> {
     fn replace(&mut self) {
         // The agent reports a message that was not its answer in the status update before the next one. That
         // text has no line end.
-        let is_complete = self.message == self.printed.trim_end();
-        let rest = if is_complete { Some("") } else { self.message.strip_prefix(&self.printed) };
+        let is_complete = self.status_message == self.printed.trim_end();
+        let rest =
+            if is_complete { Some("") } else { self.status_message.strip_prefix(&self.printed) };
         if let Some(rest) = rest {
             if !self.prints_at_end && !self.out.is_json() {
-                let end = if is_complete && self.printed.ends_with('\n') { "" } else { "\n" };
-                self.out.print_piece(&format!("{rest}{end}"));
+                let line_end = if is_complete && self.printed.ends_with('\n') { "" } else { "\n" };
+                self.out.print_piece(&format!("{rest}{line_end}"));
             }
             self.printed.clear();
         } else if !io::stdout().is_terminal() {
@@ -85,7 +86,7 @@ impl<'o> AnswerText<'o> {
             self.out.print_line("");
         }
         self.printed.clear();
-        self.artifacts.clear();
+        self.artifact_ids.clear();
     }
 
     /// True if a terminal shows an answer line without a line end.

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::answer_text::AnswerText;
-use super::{finish, message_text, text};
+use super::{finish, message_text, text_at};
 use crate::cli::client::error_response::result_of;
 use crate::cli::client::sse_stream::SseStream;
 use crate::cli::client::{RequestHeader, ServiceClient};
@@ -31,7 +31,7 @@ pub(crate) struct StreamedSend<'d> {
     /// Signal of Ctrl-C, received from the start on.
     interrupt: Signal,
     /// Id of the task, once it is known.
-    task: Option<String>,
+    task_id: Option<String>,
     state: String,
     answer: AnswerText<'d>,
     /// True if the standard error of the program is shown.
@@ -39,7 +39,7 @@ pub(crate) struct StreamedSend<'d> {
     /// True if the user has canceled the task.
     is_cancelled: bool,
     /// End of the last reported deferral.
-    deferred: String,
+    deferred_until: String,
 }
 
 /// Reason why the stream pauses.
@@ -67,12 +67,12 @@ impl<'d> StreamedSend<'d> {
             out,
             progress: ProgressLine::start(!out.is_json()),
             interrupt: interrupt.map_err(|source| CliError::Input { source })?,
-            task: None,
+            task_id: None,
             state: String::new(),
             answer: AnswerText::new(out),
             shows_stderr,
             is_cancelled: false,
-            deferred: String::new(),
+            deferred_until: String::new(),
         })
     }
 
@@ -96,7 +96,7 @@ impl<'d> StreamedSend<'d> {
                     let Some(message) = self.prompt(&question).await? else {
                         return self.end().await;
                     };
-                    (params, last_question) = (self.reply(&message), question);
+                    (params, last_question) = (self.reply_params(&message), question);
                 }
                 PauseReason::InputRequired(_) | PauseReason::Ended => return self.end().await,
             }
@@ -105,10 +105,10 @@ impl<'d> StreamedSend<'d> {
 
     /// Reads to the end or to a request for input. A broken stream is resumed.
     async fn follow(&mut self, params: Value) -> Result<PauseReason, CliError> {
-        let mut stream = self.open("message/stream", params, None).await?;
+        let mut stream = self.open_stream("message/stream", params, None).await?;
         let mut attempts = 0;
         loop {
-            let fault = match self.next(&mut stream).await {
+            let error = match self.next(&mut stream).await {
                 Ok(Some(event)) => {
                     attempts = 0;
                     match self.handle_event(&event) {
@@ -117,46 +117,47 @@ impl<'d> StreamedSend<'d> {
                     }
                 }
                 Ok(None) => {
-                    CliError::UnexpectedResponse { about: "the stream ended before the task did" }
+                    CliError::UnexpectedResponse { reason: "the stream ended before the task did" }
                 }
-                Err(fault @ (CliError::ConnectionLost { .. } | CliError::Unreachable { .. })) => {
-                    fault
+                Err(error @ (CliError::ConnectionLost { .. } | CliError::Unreachable { .. })) => {
+                    error
                 }
-                Err(fault) => return Err(fault),
+                Err(error) => return Err(error),
             };
             // Without an id nothing can be resumed, and to send the message again could run it twice.
-            let Some(task) = self.task.clone().filter(|_| attempts < MAX_RESUME_ATTEMPTS) else {
-                return Err(fault);
+            let Some(task_id) = self.task_id.clone().filter(|_| attempts < MAX_RESUME_ATTEMPTS)
+            else {
+                return Err(error);
             };
             attempts += 1;
             self.progress.show("connection lost, resuming");
             self.progress.tick().await;
             // The cursor of the last event prevents duplicates.
             let cursor = stream.cursor().and_then(|cursor| HeaderValue::from_str(cursor).ok());
-            match self.open("tasks/resubscribe", json!({"id": task}), cursor).await {
+            match self.open_stream("tasks/resubscribe", json!({"id": task_id}), cursor).await {
                 Ok(opened) => stream = opened,
                 Err(CliError::Unreachable { .. }) => {} // It is tried again.
-                Err(fault) => return Err(fault),
+                Err(error) => return Err(error),
             }
         }
     }
 
     /// Opens a stream, unless Ctrl-C interrupts it.
-    async fn open(
+    async fn open_stream(
         &mut self,
         method: &str,
         params: Value,
-        after: Option<HeaderValue>,
+        cursor: Option<HeaderValue>,
     ) -> Result<SseStream, CliError> {
         let header_name = HeaderName::from_static;
-        let after = after.map(|cursor| (header_name("last-event-id"), cursor));
+        let cursor = cursor.map(|cursor| (header_name("last-event-id"), cursor));
         let stderr_header =
             (header_name("x-a2a-extensions"), HeaderValue::from_static(STDERR_EXTENSION));
         // Standard error is sent only to callers that request the extension.
         let stderr_header = self.shows_stderr.then_some(stderr_header);
-        let headers: Vec<RequestHeader> = after.into_iter().chain(stderr_header).collect();
+        let headers: Vec<RequestHeader> = cursor.into_iter().chain(stderr_header).collect();
         tokio::select! {
-            opened = self.client.open(self.agent, (method, params), &headers) => {
+            opened = self.client.open_rpc_stream(self.agent, (method, params), &headers) => {
                 opened.map(SseStream::of)
             }
             _ = self.interrupt.recv() => Err(self.detached_error()),
@@ -169,7 +170,7 @@ impl<'d> StreamedSend<'d> {
             tokio::select! {
                 event = stream.next() => {
                     let Some(event) = event? else { return Ok(None) };
-                    let invalid_event = |_| CliError::UnexpectedResponse { about: "an event is not JSON" };
+                    let invalid_event = |_| CliError::UnexpectedResponse { reason: "an event is not JSON" };
                     let answer = serde_json::from_str(&event.data).map_err(invalid_event)?;
                     return result_of(answer).map(Some);
                 }
@@ -181,12 +182,12 @@ impl<'d> StreamedSend<'d> {
 
     async fn cancel(&mut self) -> Result<(), CliError> {
         self.progress.clear();
-        let Some(task) = self.task.clone().filter(|_| !self.is_cancelled) else {
+        let Some(task_id) = self.task_id.clone().filter(|_| !self.is_cancelled) else {
             return Err(self.detached_error());
         };
         self.is_cancelled = true;
         self.out.print_note("cancelling the task; press Ctrl-C again to detach from it");
-        let path = format!("/api/v1/executions/{task}/cancel");
+        let path = format!("/api/v1/executions/{task_id}/cancel");
         tokio::select! {
             // A task that has ended meanwhile needs no cancellation; the stream reports its end.
             _ = self.client.post::<Value>(&path, json!({})) => Ok(()),
@@ -195,8 +196,8 @@ impl<'d> StreamedSend<'d> {
     }
 
     fn detached_error(&self) -> CliError {
-        let task = self.task.as_ref().map_or(String::new(), |task| format!(" {task}"));
-        let message = format!("detached from the task; `algonius tasks watch{task}` follows it");
+        let task_id = self.task_id.as_ref().map_or(String::new(), |task_id| format!(" {task_id}"));
+        let message = format!("detached from the task; `algonius tasks watch{task_id}` follows it");
         CliError::NotSucceeded { message, error_body: None }
     }
 
@@ -219,9 +220,9 @@ impl<'d> StreamedSend<'d> {
     fn handle_status(&mut self, event: &Value, kind: &str) -> Option<PauseReason> {
         let id = if kind == "task" { "/id" } else { "/taskId" };
         let id = event.pointer(id).and_then(Value::as_str).map(str::to_owned);
-        self.task = id.or_else(|| self.task.take());
-        text(event, "/status/state").clone_into(&mut self.state);
-        let stderr = text(event, "/metadata/stderr/text");
+        self.task_id = id.or_else(|| self.task_id.take());
+        text_at(event, "/status/state").clone_into(&mut self.state);
+        let stderr = text_at(event, "/metadata/stderr/text");
         if !stderr.is_empty() {
             if !self.out.is_json() {
                 self.progress.clear();
@@ -230,12 +231,12 @@ impl<'d> StreamedSend<'d> {
             return None;
         }
         let message = message_text(event.pointer("/status/message"));
-        let word = if message.is_empty() { self.state.clone() } else { message.clone() };
+        let progress_text = if message.is_empty() { self.state.clone() } else { message.clone() };
         // Steps and heartbeats have no message. They may arrive between a message and the next one.
         if !message.is_empty() {
             self.answer.set_message(&message);
         }
-        self.progress.show(&word);
+        self.progress.show(&progress_text);
         self.report_deferral(event, &message);
         match self.state.as_str() {
             "input-required" => Some(PauseReason::InputRequired(message)),
@@ -249,16 +250,16 @@ impl<'d> StreamedSend<'d> {
 
     /// Reports once that the task is deferred and until when, even without a terminal: the deferral may last hours.
     fn report_deferral(&mut self, event: &Value, message: &str) {
-        let until = text(event, "/status/message/metadata/until");
-        if until.is_empty() || until == self.deferred || self.out.is_json() {
+        let until = text_at(event, "/status/message/metadata/until");
+        if until.is_empty() || until == self.deferred_until || self.out.is_json() {
             return;
         }
-        until.clone_into(&mut self.deferred);
-        let task = self.task.as_deref().unwrap_or_default();
+        until.clone_into(&mut self.deferred_until);
+        let task_id = self.task_id.as_deref().unwrap_or_default();
         self.progress.clear();
         self.out.print_note(&format!(
             "{message}\n  hint: it goes on by itself. Ctrl-C cancels it; `algonius send --no-wait` does not wait, and \
-             `algonius tasks watch {task}` follows it later"
+             `algonius tasks watch {task_id}` follows it later"
         ));
     }
 
@@ -277,8 +278,8 @@ impl<'d> StreamedSend<'d> {
         // A blocked read cannot be cancelled, and the runtime would wait for it at the end of the process.
         std::thread::spawn(move || {
             let mut line = String::new();
-            let read = io::stdin().lock().read_line(&mut line);
-            _ = sender.send(read.map(|length| (length > 0).then_some(line)));
+            let read_result = io::stdin().lock().read_line(&mut line);
+            _ = sender.send(read_result.map(|length| (length > 0).then_some(line)));
         });
         tokio::select! {
             message = message => match message {
@@ -293,12 +294,12 @@ impl<'d> StreamedSend<'d> {
         }
     }
 
-    fn reply(&self, message: &str) -> Value {
+    fn reply_params(&self, message: &str) -> Value {
         json!({"message": {
             "kind": "message",
             "role": "user",
             "messageId": Uuid::new_v4().to_string(),
-            "taskId": self.task,
+            "taskId": self.task_id,
             "parts": [{"kind": "text", "text": message}],
         }})
     }
@@ -306,8 +307,8 @@ impl<'d> StreamedSend<'d> {
     /// Reports the end. Requests the whole answer, because the stream also contains the pieces of failed attempts.
     async fn end(mut self) -> Result<(), CliError> {
         self.progress.clear();
-        let Some(task) = &self.task else {
-            return Err(CliError::UnexpectedResponse { about: "the stream has no task" });
+        let Some(task) = &self.task_id else {
+            return Err(CliError::UnexpectedResponse { reason: "the stream has no task" });
         };
         let task = self.client.request(self.agent, "tasks/get", json!({"id": task})).await?;
         if self.out.is_json() {

@@ -17,8 +17,8 @@ const TIME_BOUNDS: ValueBounds<f64> = ValueBounds::new(0.001, 31_536_000.0, 0.0)
 /// Reads the section.
 pub(crate) fn read(mut section: Section<'_>) -> BudgetSpec {
     let budget = BudgetSpec {
-        run: bounds(section.section("run")),
-        day: bounds(section.section("day")),
+        run: budget_limits(section.section("run")),
+        day: budget_limits(section.section("day")),
         zone: read_zone(&mut section),
     };
     section.finish();
@@ -36,17 +36,17 @@ fn read_zone(section: &mut Section<'_>) -> Zone {
 }
 
 /// Reads the configured limits; other measures have none.
-fn bounds(mut section: Section<'_>) -> budget::BudgetLimits {
-    let amount = |of: &BudgetMeasure| Some((*of, amount(&mut section, *of)?));
-    let bounds = BudgetMeasure::ALL.iter().filter_map(amount).collect();
+fn budget_limits(mut section: Section<'_>) -> budget::BudgetLimits {
+    let amount = |measure: &BudgetMeasure| Some((*measure, amount(&mut section, *measure)?));
+    let limits = BudgetMeasure::ALL.iter().filter_map(amount).collect();
     section.finish();
-    bounds
+    limits
 }
 
-fn amount(section: &mut Section<'_>, of: BudgetMeasure) -> Option<u64> {
-    let key = of.as_str();
+fn amount(section: &mut Section<'_>, measure: BudgetMeasure) -> Option<u64> {
+    let key = measure.as_str();
     let entry = section.entry(key);
-    let (amount, shape) = match of {
+    let (amount, shape) = match measure {
         BudgetMeasure::CostUsd => {
             let dollars =
                 entry.and_then(|entry| value::number(section.reader, &entry, COST_BOUNDS));

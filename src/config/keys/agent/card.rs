@@ -62,14 +62,14 @@ pub(crate) fn examples(section: &mut Section<'_>) -> Vec<String> {
 fn url(section: &mut Section<'_>, key: &'static str) -> Option<String> {
     let text = section.nonblank(key)?;
     let rest = SCHEMES.iter().find_map(|scheme| text.value.strip_prefix(scheme));
-    let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
-    if host.contains('@') {
+    let authority = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    if authority.contains('@') {
         // A card is public.
         section.reader.error(&text.position.hidden(), "must not hold a name or password");
         return None;
     }
     let is_plain = text.value.chars().all(|letter| !letter.is_whitespace() && !letter.is_control());
-    if host.is_empty() || !is_plain {
+    if authority.is_empty() || !is_plain {
         let diagnostic = "must be an address such as \"https://example.org/agents\"";
         section.reader.error(&text.position, diagnostic);
         return None;

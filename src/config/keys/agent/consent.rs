@@ -40,7 +40,7 @@ pub(crate) fn read(agent: &mut Section<'_>, is_interactive: bool) -> Option<Perm
             .keyword("on_timeout", &[("deny", OnTimeout::Deny), ("cancel", OnTimeout::Cancel)])
             .map(|found| found.value)
             .unwrap_or_default(),
-        unauthorized: section
+        on_unauthorized: section
             .keyword(
                 "unauthorized",
                 &[("stop", OnUnauthorized::Stop), ("report", OnUnauthorized::Report)],
@@ -58,8 +58,8 @@ pub(crate) fn read(agent: &mut Section<'_>, is_interactive: bool) -> Option<Perm
 }
 
 fn approvers(section: &mut Section<'_>) -> Vec<String> {
-    let named = section.texts("approvers");
-    named.map_or_else(
+    let configured = section.texts("approvers");
+    configured.map_or_else(
         || vec![OWNER_APPROVER.to_owned()],
         |names| names.into_iter().map(|name| name.value).collect(),
     )
@@ -77,13 +77,13 @@ fn rules(section: &mut Section<'_>) -> Vec<PermissionRule> {
     let reader = section.reader;
     let mut rules = Vec::new();
     for item in section.list("rules").unwrap_or_default() {
-        let Some(mut rule) = Section::of(reader, item) else { continue };
-        let then = rule.keyword("then", &VERDICTS).map(|found| found.value);
+        let Some(mut rule_section) = Section::of(reader, item) else { continue };
+        let then = rule_section.keyword("then", &VERDICTS).map(|found| found.value);
         let permission_rule = PermissionRule {
-            tool: patterns(&mut rule, "tool"),
-            kind: patterns(&mut rule, "kind"),
-            command: patterns(&mut rule, "command"),
-            path: patterns(&mut rule, "path"),
+            tool: patterns(&mut rule_section, "tool"),
+            kind: patterns(&mut rule_section, "kind"),
+            command: patterns(&mut rule_section, "command"),
+            path: patterns(&mut rule_section, "path"),
             then,
         };
         let conditions = [
@@ -92,25 +92,25 @@ fn rules(section: &mut Section<'_>) -> Vec<PermissionRule> {
             &permission_rule.command,
             &permission_rule.path,
         ];
-        if then.is_none() && !rule.has("then") {
-            reader.error(&rule.position.below("then").hidden(), "is needed");
+        if then.is_none() && !rule_section.has("then") {
+            reader.error(&rule_section.position.below("then").hidden(), "is needed");
         }
         if conditions.iter().all(|patterns| patterns.is_empty()) {
             let diagnostic = "needs a condition: `tool`, `kind`, `command` or `path`";
-            reader.error(&rule.position.clone().hidden(), diagnostic);
+            reader.error(&rule_section.position.clone().hidden(), diagnostic);
         }
-        rule.finish();
+        rule_section.finish();
         rules.push(permission_rule);
     }
     rules
 }
 
-fn patterns(rule: &mut Section<'_>, key: &'static str) -> Vec<String> {
-    let texts = rule.texts(key).unwrap_or_default();
+fn patterns(rule_section: &mut Section<'_>, key: &'static str) -> Vec<String> {
+    let texts = rule_section.texts(key).unwrap_or_default();
     let mut patterns = Vec::new();
     for pattern in texts {
         if pattern.value.trim().is_empty() {
-            rule.reader.error(&pattern.position, "must not be blank");
+            rule_section.reader.error(&pattern.position, "must not be blank");
         }
         patterns.push(pattern.value);
     }

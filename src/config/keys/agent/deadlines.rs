@@ -10,11 +10,11 @@ use crate::config::table::{Section, value};
 
 /// Reads the deadlines of an agent.
 pub(crate) fn read(section: &mut Section<'_>, limits: &AgentSettingBounds) -> Deadlines {
-    let run = section.seconds("timeout", limits.timeout);
+    let timeout = section.seconds("timeout", limits.timeout);
     Deadlines {
         start: section.seconds("start_timeout", limits.start_timeout),
-        run,
-        idle: idle(section, limits, run),
+        run: timeout,
+        idle: idle_timeout(section, limits, timeout),
         grace: section.seconds("stop_grace", limits.stop_grace),
         answer: section.seconds("answer_timeout", limits.answer_timeout),
     }
@@ -22,11 +22,15 @@ pub(crate) fn read(section: &mut Section<'_>, limits: &AgentSettingBounds) -> De
 
 /// Reads the idle limit. Disabled by default: many programs are silent before their answer, and `timeout` bounds them
 /// anyway.
-fn idle(section: &mut Section<'_>, limits: &AgentSettingBounds, run: Duration) -> Option<Duration> {
+fn idle_timeout(
+    section: &mut Section<'_>,
+    limits: &AgentSettingBounds,
+    timeout: Duration,
+) -> Option<Duration> {
     let entry = section.entry("idle_timeout")?;
     let seconds = value::seconds(section.reader, &entry, limits.idle_timeout)?;
     let idle = Duration::try_from_secs_f64(seconds).ok()?;
-    if idle >= run {
+    if idle >= timeout {
         let diagnostic = from_message("means nothing: `timeout` passes before it");
         let diagnostic = diagnostic.hint("lower it, or leave it out");
         section.reader.record(Severity::Warning, &entry.position, diagnostic);

@@ -23,7 +23,7 @@ const RESERVED_HEADERS: [&str; 7] =
     ["authorization", "connection", "content-length", "content-type", "cookie", "host", "origin"];
 
 /// Rules about message ids by keyword.
-const MESSAGE_IDS: [(&str, MessageIdPolicy); 2] =
+const MESSAGE_ID_POLICIES: [(&str, MessageIdPolicy); 2] =
     [("unique", MessageIdPolicy::Unique), ("reused", MessageIdPolicy::Reused)];
 
 /// Authentication settings of all agents that were read so far.
@@ -58,21 +58,21 @@ pub(crate) fn read(
     auth_config: &mut AuthConfig,
 ) -> Arc<EndpointConfig> {
     let mut section = agent.section("a2a");
-    let from = &mut section;
+    let table = &mut section;
     let default = Arc::clone(&auth_config.default);
-    let bindings = keyword_list(from, "bindings", Binding::ALL, Binding::as_str);
-    let a2a_exposure = EndpointConfig {
-        versions: keyword_list(from, "versions", ProtocolVersion::ALL, ProtocolVersion::as_str),
-        card_bindings: card::bindings(from, &bindings),
+    let bindings = keyword_list(table, "bindings", Binding::ALL, Binding::as_str);
+    let endpoint_config = EndpointConfig {
+        versions: keyword_list(table, "versions", ProtocolVersion::ALL, ProtocolVersion::as_str),
+        card_bindings: card::bindings(table, &bindings),
         bindings,
-        details: card::details(from, &default.details),
-        base_path: base_path(from, id, auth_config),
-        operations: operations(from),
-        input_modes: modes(from, "input_modes").unwrap_or_else(|| default.input_modes.clone()),
-        output_modes: modes(from, "output_modes").unwrap_or_else(|| default.output_modes.clone()),
-        rate_limit: rate_limit(from),
-        message_ids: from
-            .keyword("message_ids", &MESSAGE_IDS)
+        details: card::details(table, &default.details),
+        base_path: base_path(table, id, auth_config),
+        operations: operations(table),
+        input_modes: modes(table, "input_modes").unwrap_or_else(|| default.input_modes.clone()),
+        output_modes: modes(table, "output_modes").unwrap_or_else(|| default.output_modes.clone()),
+        rate_limit: rate_limit(table),
+        message_id_policy: table
+            .keyword("message_ids", &MESSAGE_ID_POLICIES)
             .map(|word| word.value)
             .unwrap_or_default(),
         ..EndpointConfig::default()
@@ -81,21 +81,27 @@ pub(crate) fn read(
     let raw = agent.flag("unredacted_response", false);
     let stream_output = agent.flag("stream_output", true);
     let (credential, open) = auth(agent.section("auth"), id, auth_config);
-    let a2a_exposure = EndpointConfig { credential, open, raw, stream_output, ..a2a_exposure };
-    if a2a_exposure == *default { default } else { Arc::new(a2a_exposure) }
+    let endpoint_config = EndpointConfig {
+        caller_auth: credential,
+        allows_anonymous: open,
+        returns_raw_answers: raw,
+        stream_output,
+        ..endpoint_config
+    };
+    if endpoint_config == *default { default } else { Arc::new(endpoint_config) }
 }
 
 /// Returns the permitted operations: the listed methods without the disabled ones.
 fn operations(section: &mut Section<'_>) -> Vec<ProtocolOperation> {
     let mut operations =
         keyword_list(section, "methods", ProtocolOperation::ALL, ProtocolOperation::as_str);
-    for (key, parts) in [
+    for (key, disabled_operations) in [
         ("streaming", &[ProtocolOperation::Stream, ProtocolOperation::Subscribe][..]),
         ("push", &[ProtocolOperation::Push]),
         ("extended_card", &[ProtocolOperation::ExtendedCard]),
     ] {
         if !section.flag(key, true) {
-            operations.retain(|operation| !parts.contains(operation));
+            operations.retain(|operation| !disabled_operations.contains(operation));
         }
     }
     operations
@@ -113,17 +119,17 @@ fn base_path(
     if path == format!("/agents/{id}") {
         return None;
     }
-    let names: Vec<_> = path.split('/').skip(1).collect();
-    let is_name = |name: &&str| {
-        let known = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
-        !name.is_empty() && name.chars().all(known)
+    let segments: Vec<_> = path.split('/').skip(1).collect();
+    let is_valid_segment = |name: &&str| {
+        let is_permitted = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+        !name.is_empty() && name.chars().all(is_permitted)
     };
     let is_within = |path: &str, other: &str| {
         path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let diagnostic = if !path.starts_with('/') || !names.iter().all(is_name) {
+    let diagnostic = if !path.starts_with('/') || !segments.iter().all(is_valid_segment) {
         "must be a path of the characters A-Z a-z 0-9 _ -, such as \"/bots/x\""
-    } else if names.first().is_some_and(|first| RESERVED_PATH_SEGMENTS.contains(first)) {
+    } else if segments.first().is_some_and(|first| RESERVED_PATH_SEGMENTS.contains(first)) {
         "begins like a path of the service itself"
     } else if auth_config
         .paths
@@ -143,8 +149,9 @@ fn base_path(
 pub(crate) fn modes(section: &mut Section<'_>, key: &'static str) -> Option<Vec<String>> {
     let texts = section.texts(key)?;
     let is_part = |part: &str| {
-        let known = |letter: char| letter.is_ascii_alphanumeric() || "-+._*".contains(letter);
-        !part.is_empty() && part.chars().all(known)
+        let is_permitted =
+            |letter: char| letter.is_ascii_alphanumeric() || "-+._*".contains(letter);
+        !part.is_empty() && part.chars().all(is_permitted)
     };
     if texts.is_empty() {
         section.reader.error(&section.position.below(key).hidden(), "must name one at least");
@@ -192,24 +199,27 @@ fn auth(
     id: &AgentId,
     auth_config: &mut AuthConfig,
 ) -> (CallerAuth, bool) {
-    let from = &mut section;
-    let credential_kind =
-        from.keyword("type", &CREDENTIAL_KINDS).map_or(CredentialKind::Bearer, |found| found.value);
-    let name = from.nonblank("name");
-    if credential_kind == CredentialKind::ApiKey || from.has("token_env") || from.has("token_file")
+    let table = &mut section;
+    let credential_kind = table
+        .keyword("type", &CREDENTIAL_KINDS)
+        .map_or(CredentialKind::Bearer, |found| found.value);
+    let name = table.nonblank("name");
+    if credential_kind == CredentialKind::ApiKey
+        || table.has("token_env")
+        || table.has("token_file")
     {
-        token(from, id, name, auth_config);
+        add_own_token(table, id, name, auth_config);
     }
-    let header = header(from, credential_kind);
-    let is_open = !from.flag("required", credential_kind != CredentialKind::Nothing);
-    let is_insecure = from.flag("insecure", false);
+    let header = header(table, credential_kind);
+    let is_open = !table.flag("required", credential_kind != CredentialKind::Nothing);
+    let is_insecure = table.flag("insecure", false);
     if is_open && !(is_insecure && auth_config.is_loopback) {
         let diagnostic = from_message("admits every caller who can reach the service")
             .hint("this needs `insecure = true`, and a `server.listen` that is on loopback");
-        from.reader.error(&from.position.clone().hidden(), diagnostic);
+        table.reader.error(&table.position.clone().hidden(), diagnostic);
     }
     if !is_open && credential_kind == CredentialKind::Nothing {
-        from.reader.error(&from.position.below("required"), "cannot be with `type = \"none\"`");
+        table.reader.error(&table.position.below("required"), "cannot be with `type = \"none\"`");
     }
     section.finish();
     let credential = match credential_kind {
@@ -221,7 +231,7 @@ fn auth(
 }
 
 /// Reads the agent's own token: it is valid for this agent only, to read and to run.
-fn token(
+fn add_own_token(
     section: &mut Section<'_>,
     id: &AgentId,
     name: Option<Spanned<String>>,
@@ -229,16 +239,16 @@ fn token(
 ) {
     let position = section.position.clone().hidden();
     let name = name.map_or_else(|| format!("agent:{id}"), |name| name.value);
-    let found = Spanned { value: name, position };
-    let Some(text) = tokens::text(section, &found) else { return };
+    let token_name = Spanned { value: name, position };
+    let Some(text) = tokens::read_token_text(section, &token_name) else { return };
     // The hash is enough to recognize the token, so the text is not kept.
     let hash = Sha256::digest(text).into();
     if let Some(other) = auth_config.tokens.iter().find(|other| other.hash == hash) {
         let diagnostic = format!("has the same text as the token `{}`", other.name);
-        section.reader.error(&found.position, diagnostic);
+        section.reader.error(&token_name.position, diagnostic);
     }
     let scope = Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![id.clone()]) };
-    auth_config.tokens.push(TokenSeed { name: found.value, hash, scope, expires: None });
+    auth_config.tokens.push(TokenSeed { name: token_name.value, hash, scope, expires: None });
 }
 
 /// Reads the header of the key.
@@ -246,10 +256,10 @@ fn header(section: &mut Section<'_>, credential_kind: CredentialKind) -> String 
     let default = "x-api-key".to_owned();
     let Some(text) = section.nonblank("header") else { return default };
     let name = text.value.to_ascii_lowercase();
-    let known = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    let is_permitted = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     let diagnostic = if credential_kind != CredentialKind::ApiKey {
         "has a meaning with `type = \"api_key\"` only"
-    } else if !name.chars().all(known) || RESERVED_HEADERS.contains(&name.as_str()) {
+    } else if !name.chars().all(is_permitted) || RESERVED_HEADERS.contains(&name.as_str()) {
         "must be the name of a header of its own, such as \"X-API-Key\""
     } else {
         return name;

@@ -50,7 +50,7 @@ pub const NETWORK_VARIABLES: [&str; 13] = [
 pub(crate) fn read(section: &mut Section<'_>, program: Option<&mut ProgramSpec>) {
     let is_wanted = section.flag("network_env", true);
     let Some(program) = program else { return };
-    if is_wanted && program.sandbox.network {
+    if is_wanted && program.sandbox.allows_network {
         for name in NETWORK_VARIABLES {
             let Some(value) = section.reader.env(name) else { continue };
             if !program.env.contains_key(name) && !value.contains('\0') {
@@ -66,7 +66,7 @@ pub(crate) fn read(section: &mut Section<'_>, program: Option<&mut ProgramSpec>)
     }
     for name in CA_VARIABLES {
         if let Some(path) = program.env.get(name) {
-            check(section, name, Path::new(&path.value), &program.sandbox.hidden);
+            warn_if_unreadable(section, name, Path::new(&path.value), &program.sandbox.hidden);
         }
     }
 }
@@ -95,8 +95,8 @@ fn register_proxy_password(section: &Section<'_>, name: &str, proxy: &mut Variab
 /// Returns the part before the host of a URL: `user:password`.
 fn userinfo(address: &str) -> Option<&str> {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
-    let host = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    host.rsplit_once('@').map(|(login, _)| login).filter(|login| !login.is_empty())
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    authority.rsplit_once('@').map(|(login, _)| login).filter(|login| !login.is_empty())
 }
 
 /// Decodes percent-encoded text.
@@ -120,7 +120,7 @@ fn percent_decode(text: &str) -> String {
 }
 
 /// Warns about certificates that the program cannot read: its connections would fail one by one.
-fn check(section: &Section<'_>, name: &str, path: &Path, hidden: &[PathBuf]) {
+fn warn_if_unreadable(section: &Section<'_>, name: &str, path: &Path, hidden: &[PathBuf]) {
     let position = section.position.below("network_env").hidden();
     let warn = |reason: &str| {
         let diagnostic = from_message(format!("{name} names {}, {reason}", path.display()))
@@ -130,9 +130,9 @@ fn check(section: &Section<'_>, name: &str, path: &Path, hidden: &[PathBuf]) {
     if !path.exists() {
         return warn("which does not exist");
     }
-    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let real_path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let is_hidden =
-        |hidden: &PathBuf| hidden.canonicalize().is_ok_and(|hidden| real.starts_with(hidden));
+        |hidden: &PathBuf| hidden.canonicalize().is_ok_and(|hidden| real_path.starts_with(hidden));
     if hidden.iter().any(is_hidden) {
         warn("which `sandbox.hidden` hides from the agent");
     }

@@ -22,11 +22,11 @@ pub(crate) fn read(
     missing_severity: Severity,
 ) -> OverridePolicy {
     let mut section = agent.section("overrides");
-    let none = BTreeMap::new();
-    let known = program.map_or(&none, |program| &program.env);
+    let no_variables = BTreeMap::new();
+    let own_variables = program.map_or(&no_variables, |program| &program.env);
     let override_policy = OverridePolicy {
         folders: folders(&mut section, missing_severity),
-        variables: variables(&mut section, known),
+        variables: variables(&mut section, own_variables),
         params: params(&mut section, program),
     };
     section.finish();
@@ -55,11 +55,11 @@ fn folders(section: &mut Section<'_>, missing_severity: Severity) -> Vec<PathBuf
 }
 
 /// Reads the variables that a caller may set.
-fn variables(section: &mut Section<'_>, known: &BTreeMap<String, Variable>) -> Vec<String> {
+fn variables(section: &mut Section<'_>, own_variables: &BTreeMap<String, Variable>) -> Vec<String> {
     let reader = section.reader;
     let mut variables = Vec::new();
     for name in section.texts("env").unwrap_or_default() {
-        match fault(&name, known) {
+        match variable_fault(&name, own_variables) {
             None => variables.push(name.value),
             Some(text) => reader.error(&name.position, text),
         }
@@ -69,7 +69,7 @@ fn variables(section: &mut Section<'_>, known: &BTreeMap<String, Variable>) -> V
 
 /// Reads the parameters that a caller may set, among those that the agent has.
 fn params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<String> {
-    let has = |name: &str| {
+    let has_param = |name: &str| {
         let template_name = format!("param.{name}");
         let is_used = |text: &String| text.contains(&template_name);
         program.is_none_or(|program| {
@@ -80,7 +80,7 @@ fn params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<Strin
     for name in &names {
         if !is_name(&name.value) {
             section.reader.error(&name.position, "is not the name of a parameter");
-        } else if !has(&name.value) {
+        } else if !has_param(&name.value) {
             let diagnostic = "the agent has no such parameter in `params` or `args`";
             section.reader.error(&name.position, diagnostic);
         }
@@ -89,10 +89,13 @@ fn params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<Strin
 }
 
 /// Returns the reason why callers may not set a variable.
-fn fault(name: &Spanned<String>, known: &BTreeMap<String, Variable>) -> Option<&'static str> {
+fn variable_fault(
+    name: &Spanned<String>,
+    own_variables: &BTreeMap<String, Variable>,
+) -> Option<&'static str> {
     let name = name.value.as_str();
     let is_secret =
-        known.get(name).is_some_and(|variable| variable.secrecy == VariableSecrecy::Secret);
+        own_variables.get(name).is_some_and(|variable| variable.secrecy == VariableSecrecy::Secret);
     if !is_name(name) {
         Some("is not the name of a variable")
     } else if RESERVED_VARIABLES.contains(&name)

@@ -21,7 +21,7 @@ use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::host::sandbox::Sandbox;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::{
-    EventDialect, InputPattern, OnServiceLoss, OutputPattern, ProgramSpec,
+    EventDialect, InputMethod, OnServiceLoss, OutputMethod, ProgramSpec,
 };
 
 use crate::config::keys::program_search::ProgramSearch;
@@ -32,23 +32,23 @@ use crate::config::diagnostics::{Severity, from_message};
 use crate::config::table::{Section, Spanned, value};
 use environment::is_name;
 
-const INPUTS: [(&str, InputPattern); 4] = [
-    ("stdin", InputPattern::Stdin),
-    ("file", InputPattern::File),
-    ("args", InputPattern::Args),
-    ("json-rpc", InputPattern::JsonRpc),
+const INPUTS: [(&str, InputMethod); 4] = [
+    ("stdin", InputMethod::Stdin),
+    ("file", InputMethod::File),
+    ("args", InputMethod::Args),
+    ("json-rpc", InputMethod::JsonRpc),
 ];
 
-const OUTPUTS: [(&str, OutputPattern); 9] = [
-    ("stdout", OutputPattern::Stdout),
-    ("file", OutputPattern::File),
-    ("events", OutputPattern::Events),
-    ("claude-stream-json", OutputPattern::Native(EventDialect::Claude)),
-    ("codex-jsonl", OutputPattern::Native(EventDialect::Codex)),
-    ("gemini-stream-json", OutputPattern::Native(EventDialect::Gemini)),
-    ("copilot-jsonl", OutputPattern::Native(EventDialect::Copilot)),
-    ("opencode-jsonl", OutputPattern::Native(EventDialect::Opencode)),
-    ("json-rpc", OutputPattern::JsonRpc),
+const OUTPUTS: [(&str, OutputMethod); 9] = [
+    ("stdout", OutputMethod::Stdout),
+    ("file", OutputMethod::File),
+    ("events", OutputMethod::Events),
+    ("claude-stream-json", OutputMethod::Native(EventDialect::Claude)),
+    ("codex-jsonl", OutputMethod::Native(EventDialect::Codex)),
+    ("gemini-stream-json", OutputMethod::Native(EventDialect::Gemini)),
+    ("copilot-jsonl", OutputMethod::Native(EventDialect::Copilot)),
+    ("opencode-jsonl", OutputMethod::Native(EventDialect::Opencode)),
+    ("json-rpc", OutputMethod::JsonRpc),
 ];
 
 /// Program of an agent, as far as this machine has it.
@@ -69,16 +69,16 @@ pub(crate) fn read(
 ) -> Option<ConfiguredProgram> {
     let run_as = user::read(section, missing_severity);
     let mut env = environment::read(section, access, missing_severity);
-    let own_home = runtime::own_home(section, (id, data_dir), run_as.is_dynamic());
-    if own_home.is_none() {
+    let agent_home = runtime::agent_home(section, (id, data_dir), run_as.is_dynamic());
+    if agent_home.is_none() {
         run_as.set_variables(&mut env);
     }
-    let program_runtime = runtime::read(section, own_home, &mut env);
+    let program_runtime = runtime::read(section, agent_home, &mut env);
     let working_dir = working_dir(section, missing_severity);
     // The program starts with this PATH, so its command is searched there and not on that of the service.
-    let path = env.get("PATH").map(|path| path.value.clone());
-    let path = path.or_else(|| section.reader.env("PATH"));
-    let command = command::read(section, path.as_deref(), missing_severity);
+    let paths = env.get("PATH").map(|variable| variable.value.clone());
+    let paths = paths.or_else(|| section.reader.env("PATH"));
+    let command = command::read(section, paths.as_deref(), missing_severity);
     let arguments = Arguments::read(section, access, program_runtime.model.is_some());
     arguments.check_model(section, program_runtime.model.is_some());
     let protocol = control::protocol(section);
@@ -87,8 +87,8 @@ pub(crate) fn read(
         interactive_commands::warn(section.reader, &command.file, &arguments.words());
     }
     let (default_input, default_output) = match protocol {
-        Some(_) => (InputPattern::JsonRpc, OutputPattern::JsonRpc),
-        None => (InputPattern::Stdin, OutputPattern::Stdout),
+        Some(_) => (InputMethod::JsonRpc, OutputMethod::JsonRpc),
+        None => (InputMethod::Stdin, OutputMethod::Stdout),
     };
     let input = pattern(section, "input", &INPUTS, default_input);
     let output = pattern(section, "output", &OUTPUTS, default_output);
@@ -97,18 +97,18 @@ pub(crate) fn read(
     }
     let input_file = arguments::file_name(section, "input_file", "input.txt");
     let output_file = arguments::file_name(section, "output_file", "output.txt");
-    let (session, settings) = session::read(section, &arguments, input, output, protocol);
-    let control = protocol.map(|protocol| settings.into_spec(protocol));
+    let (session, session_settings) = session::read(section, &arguments, input, output, protocol);
+    let control = protocol.map(|protocol| session_settings.into_spec(protocol));
     let dialogue = stdio_protocol::read(section, input, output, control);
-    let is_interrupted = dialogue.as_ref().is_some_and(|dialogue| dialogue.control().is_none());
-    let on_loss = on_loss(section, is_interrupted);
+    let has_plain_protocol = dialogue.as_ref().is_some_and(|dialogue| dialogue.control().is_none());
+    let on_loss = on_loss(section, has_plain_protocol);
     // All keys are read before a missing command ends the function, so that each fault is reported.
-    let (file, found) = command.map(ProgramCommand::into_parts).unzip();
+    let (file, search_result) = command.map(ProgramCommand::into_parts).unzip();
     let spec = ProgramSpec {
         on_loss,
         params: params(section),
         prompts: prompt_patterns::read(section),
-        success: success::success(section.section("success"), path.as_deref(), missing_severity),
+        success: success::success(section.section("success"), paths.as_deref(), missing_severity),
         failures: success::failures(section),
         usage: success::usage(section),
         command: file?,
@@ -125,10 +125,10 @@ pub(crate) fn read(
         resources: ResourceLimits::default(),
         program_runtime,
         session: session.map(Box::new),
-        dialogue,
+        stdio_protocol: dialogue,
         pool: None,
     };
-    let (search, is_missing) = found?;
+    let (search, is_missing) = search_result?;
     Some(ConfiguredProgram { spec, search, is_missing })
 }
 

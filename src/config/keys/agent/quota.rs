@@ -20,21 +20,22 @@ pub(crate) fn read(
     remote: Option<&RemoteSpec>,
 ) -> QuotaSpec {
     let default = QuotaSpec::default();
-    let DeferralPolicy { max, first_wait: first, times } = default.deferral;
+    let DeferralPolicy { max_wait: max, first_wait: first, max_deferrals: times } =
+        default.deferral;
     let bounds = |default: std::time::Duration| {
         ValueBounds::new(0.0, MAX_WAIT_SECONDS, default.as_secs_f64())
     };
     let times = section.count("max_deferrals", ValueBounds::new(0, 1000, times.into()));
     let quota = QuotaSpec {
         deferral: DeferralPolicy {
-            max: section.seconds("max_wait", bounds(max)),
+            max_wait: section.seconds("max_wait", bounds(max)),
             first_wait: section.seconds("first_wait", bounds(first)),
-            times: u32::try_from(times).unwrap_or(u32::MAX),
+            max_deferrals: u32::try_from(times).unwrap_or(u32::MAX),
         },
         credential: configured_credential(&mut section)
             .unwrap_or_else(|| derive_credential(program, remote)),
-        breaker: section.flag("breaker", default.breaker),
-        refused: section.seconds("blocked_time", bounds(default.refused)),
+        has_breaker: section.flag("breaker", default.has_breaker),
+        refused_pause: section.seconds("blocked_time", bounds(default.refused_pause)),
     };
     section.finish();
     quota
@@ -60,10 +61,10 @@ fn derive_credential(
     remote: Option<&RemoteSpec>,
 ) -> QuotaCredential {
     let all = program.into_iter().flat_map(|program| &program.env);
-    let secrets = all.filter(|(_, set)| set.secrecy == VariableSecrecy::Secret);
+    let secrets = all.filter(|(_, variable)| variable.secrecy == VariableSecrecy::Secret);
     let token = remote.and_then(|remote| Some((&remote.url, &remote.token.as_ref()?.0)));
     let secrets: Vec<(&String, &String)> =
-        secrets.map(|(name, set)| (name, &set.value)).chain(token).collect();
+        secrets.map(|(name, variable)| (name, &variable.value)).chain(token).collect();
     if secrets.is_empty() {
         return QuotaCredential::Own;
     }

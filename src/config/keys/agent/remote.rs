@@ -93,16 +93,16 @@ pub(crate) fn read(
         agent.reader.error(&position, "has a meaning with `kind = \"remote\"` only");
     }
     let mut section = agent.section("remote");
-    let from = &mut section;
-    let allows_http = from.flag("insecure_http", false);
-    let url = from.nonblank("url");
-    let version = from.keyword("version", &VERSIONS).map(|word| word.value);
-    let binding = from.keyword("binding", &BINDINGS).map(|word| word.value);
-    let token = token(from, missing_severity);
-    if url.is_none() && is_remote && !from.has("url") {
-        from.reader.error(&from.position.below("url").hidden(), "is needed");
+    let table = &mut section;
+    let allows_http = table.flag("insecure_http", false);
+    let url = table.nonblank("url");
+    let version = table.keyword("version", &VERSIONS).map(|word| word.value);
+    let binding = table.keyword("binding", &BINDINGS).map(|word| word.value);
+    let token = token(table, missing_severity);
+    if url.is_none() && is_remote && !table.has("url") {
+        table.reader.error(&table.position.below("url").hidden(), "is needed");
     }
-    let url = url.and_then(|url| checked_url(from, url, allows_http)).filter(|_| is_remote);
+    let url = url.and_then(|url| checked_url(table, url, allows_http)).filter(|_| is_remote);
     section.finish();
     let (version, binding) =
         (version.unwrap_or(ProtocolVersion::V1_0), binding.unwrap_or_default());
@@ -156,18 +156,19 @@ fn token(section: &mut Section<'_>, missing_severity: Severity) -> Option<Secret
                 .hint("use `token_file` or `token_env`");
         reader.error(&inline.position.hidden(), diagnostic);
     }
-    let (found, position) = match (section.nonblank("token_env"), section.nonblank("token_file")) {
-        (None, None) => return None,
-        (Some(_), Some(file)) => {
-            reader.error(&file.position.hidden(), "give one of `token_env`, `token_file`");
-            return None;
-        }
-        (None, Some(file)) => (token_file(section, &file), file.position),
-        (Some(name), None) => {
-            (reader.env(&name.value).ok_or(VARIABLE_NOT_SET.to_owned()), name.position)
-        }
-    };
-    let text = match found {
+    let (token_text, position) =
+        match (section.nonblank("token_env"), section.nonblank("token_file")) {
+            (None, None) => return None,
+            (Some(_), Some(file)) => {
+                reader.error(&file.position.hidden(), "give one of `token_env`, `token_file`");
+                return None;
+            }
+            (None, Some(file)) => (token_file(section, &file), file.position),
+            (Some(name), None) => {
+                (reader.env(&name.value).ok_or(VARIABLE_NOT_SET.to_owned()), name.position)
+            }
+        };
+    let text = match token_text {
         Ok(text) => text.trim().to_owned(),
         Err(message) => {
             reader.record(missing_severity, &position, from_message(message));
@@ -185,7 +186,7 @@ fn token(section: &mut Section<'_>, missing_severity: Severity) -> Option<Secret
 /// Returns the text of a token file; a file that other users may read causes a warning.
 fn token_file(section: &Section<'_>, file: &Spanned<String>) -> Result<String, String> {
     let path = section.reader.resolve(&file.value);
-    let text = section.reader.secret_file(&path);
+    let text = section.reader.read_secret_file(&path);
     if text.is_ok() && is_open_to_others(&path) {
         let diagnostic = from_message("others may read this file").hint("chmod 600 it");
         section.reader.warning(&file.position, diagnostic);

@@ -19,14 +19,17 @@ pub(crate) fn read(agent: &mut Section<'_>, program: Option<&mut ProgramSpec>) -
     let resources = ResourceLimits {
         memory: limit(&mut section, "memory_bytes", MEMORY_BOUNDS),
         processes: limit(&mut section, "processes", PROCESS_BOUNDS),
-        grouping: section.keyword("group", &GROUPINGS).map(|found| found.value).unwrap_or_default(),
+        cgroup_mode: section
+            .keyword("group", &GROUPINGS)
+            .map(|found| found.value)
+            .unwrap_or_default(),
     };
-    let expects = limit(&mut section, "expected_bytes", MEMORY_BOUNDS);
+    let expected_memory = limit(&mut section, "expected_bytes", MEMORY_BOUNDS);
     section.finish();
     if let Some(program) = program {
         program.resources = resources;
     }
-    expects
+    expected_memory
 }
 
 /// Reads an optional limit.

@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::host::sandbox::{Isolation, Requirement, Sandbox};
+use algonius_actors::model::host::sandbox::{Isolation, IsolationRequirement, Sandbox};
 use algonius_actors::model::program::ProgramSpec;
 
 use crate::config::diagnostics::{Severity, from_message};
@@ -34,7 +34,7 @@ pub(crate) fn read(
     let writable = configured.as_ref().map(|configured| {
         configured
             .iter()
-            .map(|path| path_resolver.find(&section, path, MISSING_WRITABLE_HINT))
+            .map(|path| path_resolver.resolve(&section, path, MISSING_WRITABLE_HINT))
             .collect()
     });
     let isolation = section.keyword("isolation", &ISOLATIONS);
@@ -43,10 +43,10 @@ pub(crate) fn read(
     let sockets = sockets(&mut section);
     let sandbox = Sandbox {
         enforce,
-        nested,
-        required: Requirement::Nothing,
+        has_own_sandbox: nested,
+        required: IsolationRequirement::Nothing,
         writable,
-        network,
+        allows_network: network,
         isolation: isolation.as_ref().map(|found| found.value),
         hidden,
         protected,
@@ -67,9 +67,9 @@ pub(crate) fn read(
 
 /// Returns the weakest isolation with which the agent is started. A sandbox with more restrictions than `access`
 /// implies is required by default.
-fn required(section: &mut Section<'_>, access: Access, sandbox: &Sandbox) -> Requirement {
+fn required(section: &mut Section<'_>, access: Access, sandbox: &Sandbox) -> IsolationRequirement {
     let limits_writes = access == Access::ReadWrite && sandbox.writable.is_some();
-    let is_restricted = sandbox.needs_bubblewrap() || !sandbox.network || limits_writes;
+    let is_restricted = sandbox.needs_bubblewrap() || !sandbox.allows_network || limits_writes;
     let is_given = section.has("required");
     let required = section.flag("required", is_restricted && sandbox.enforce);
     if !sandbox.enforce && (is_restricted || required) {
@@ -77,15 +77,15 @@ fn required(section: &mut Section<'_>, access: Access, sandbox: &Sandbox) -> Req
         section.reader.error(&position, "`enforce = false` leaves nothing to require or to refuse");
     }
     match (required, is_given) {
-        (false, _) => Requirement::Nothing,
-        (true, false) => Requirement::Sandbox,
-        (true, true) => Requirement::Boundary,
+        (false, _) => IsolationRequirement::Nothing,
+        (true, false) => IsolationRequirement::Sandbox,
+        (true, true) => IsolationRequirement::Boundary,
     }
 }
 
 /// Refuses folders with `nested`, because the service does not restrict the folders of such a program.
 fn refuse_nesting(section: &Section<'_>, sandbox: &Sandbox) {
-    if sandbox.nested && (!sandbox.enforce || sandbox.writable.is_some()) {
+    if sandbox.has_own_sandbox && (!sandbox.enforce || sandbox.writable.is_some()) {
         let diagnostic =
             from_message("with `nested = true` the program decides itself what it may change")
                 .hint("leave out `writable` and `enforce = false`, or leave out `nested`");
@@ -126,7 +126,7 @@ struct SandboxPathResolver {
 
 impl SandboxPathResolver {
     /// Returns a path relative to the home or to the file's folder. The system accepts only existing paths.
-    fn find(&self, section: &Section<'_>, path: &Spanned<String>, hint: &str) -> PathBuf {
+    fn resolve(&self, section: &Section<'_>, path: &Spanned<String>, hint: &str) -> PathBuf {
         let resolved = self.below_home(&path.value);
         let resolved = resolved.unwrap_or_else(|| section.reader.resolve(&path.value));
         if !resolved.exists() {
@@ -151,7 +151,7 @@ fn hidden(
     let configured = section.texts("hidden").unwrap_or_default();
     let hidden: Vec<_> = configured
         .iter()
-        .map(|path| path_resolver.find(section, path, MISSING_HIDDEN_HINT))
+        .map(|path| path_resolver.resolve(section, path, MISSING_HIDDEN_HINT))
         .collect();
     let command = program.and_then(|program| program.command.canonicalize().ok());
     let contains_program = |folder: &PathBuf| {
@@ -174,7 +174,7 @@ fn protected(section: &mut Section<'_>, path_resolver: &SandboxPathResolver) -> 
     let resolve = |path: &Spanned<String>| {
         let relative = Path::new(&path.value);
         if relative.is_absolute() || path.value.starts_with("~/") {
-            return path_resolver.find(section, path, MISSING_PROTECTED_HINT);
+            return path_resolver.resolve(section, path, MISSING_PROTECTED_HINT);
         }
         let mut parts = relative.components().peekable();
         let is_below = parts.peek().is_some();

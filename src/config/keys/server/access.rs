@@ -57,40 +57,40 @@ pub(crate) fn read(section: &mut Section<'_>) -> AccessSettings {
 
 /// Reads `[lockout]`.
 pub(crate) fn lockout(mut section: Section<'_>) -> LockoutSettings {
-    let LockoutSpec { failures, window, block } = LockoutSpec::default();
-    let is_on = section.flag("enabled", true);
+    let LockoutSpec { max_failures: failures, window, block } = LockoutSpec::default();
+    let is_enabled = section.flag("enabled", true);
     let failures = section.count("failures", ValueBounds::new(1, 1000, u64::from(failures)));
-    let time = |default: f64| ValueBounds::new(0.1, 604_800.0, default);
+    let time_bounds = |default: f64| ValueBounds::new(0.1, 604_800.0, default);
     let spec = LockoutSpec {
-        failures: u32::try_from(failures).unwrap_or(u32::MAX),
-        window: section.seconds("window", time(window.as_secs_f64())),
-        block: section.seconds("block", time(block.as_secs_f64())),
+        max_failures: u32::try_from(failures).unwrap_or(u32::MAX),
+        window: section.seconds("window", time_bounds(window.as_secs_f64())),
+        block: section.seconds("block", time_bounds(block.as_secs_f64())),
     };
     let exempt = networks(&mut section, "exempt");
     section.finish();
-    LockoutSettings { spec: is_on.then_some(spec), exempt }
+    LockoutSettings { spec: is_enabled.then_some(spec), exempt }
 }
 
 /// Returns the valid texts of a list, and reports the others.
 fn valid_texts(
     section: &Section<'_>,
     texts: Vec<Spanned<String>>,
-    fits: fn(&str) -> bool,
+    is_valid: fn(&str) -> bool,
     diagnostic: &str,
 ) -> Vec<String> {
-    let sound = texts.into_iter().filter_map(|text| {
-        if fits(&text.value) {
+    let valid = texts.into_iter().filter_map(|text| {
+        if is_valid(&text.value) {
             return Some(text.value.to_ascii_lowercase());
         }
         section.reader.error(&text.position, diagnostic);
         None
     });
-    sound.collect()
+    valid.collect()
 }
 
 fn is_host(text: &str) -> bool {
-    let known = |letter: char| letter.is_ascii_alphanumeric() || "-_.:[]*".contains(letter);
-    !text.is_empty() && text.chars().all(known) && (text == "*" || !text.contains('*'))
+    let is_permitted = |letter: char| letter.is_ascii_alphanumeric() || "-_.:[]*".contains(letter);
+    !text.is_empty() && text.chars().all(is_permitted) && (text == "*" || !text.contains('*'))
 }
 
 fn is_origin(text: &str) -> bool {

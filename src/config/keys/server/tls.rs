@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use crate::config::diagnostics::from_message;
 use crate::config::table::secret::is_open_to_others;
 use crate::config::table::{Section, Spanned};
-use crate::platform::tls::TlsKeyPair;
+use crate::platform::tls::CertificateFiles;
 
 /// Result of reading `[server.tls]`.
 pub(crate) struct TlsSection {
     /// True if TLS is configured, even if its files are faulty.
     pub(crate) is_given: bool,
     /// Certificate and key.
-    pub(crate) pair: Option<TlsKeyPair>,
+    pub(crate) files: Option<CertificateFiles>,
 }
 
 /// Reads `[server.tls]` and its files. A key that other users may read causes a warning.
@@ -20,9 +20,9 @@ pub(crate) fn read(server: &mut Section<'_>) -> TlsSection {
     let is_given = server.has("tls");
     let mut section = server.section("tls");
     let (cert, key) = (file(&mut section, "cert", is_given), file(&mut section, "key", is_given));
-    let pair = cert.zip(key).map(|(cert, key)| pair(&section, &cert, &key));
+    let files = cert.zip(key).map(|(cert, key)| certificate_files(&section, &cert, &key));
     section.finish();
-    TlsSection { is_given, pair }
+    TlsSection { is_given, files }
 }
 
 /// Reads one of the two files, which are required together.
@@ -36,16 +36,20 @@ fn file(section: &mut Section<'_>, key: &'static str, is_needed: bool) -> Option
     Some(Spanned { value: section.reader.resolve(&path.value), position: path.position })
 }
 
-fn pair(section: &Section<'_>, cert: &Spanned<PathBuf>, key: &Spanned<PathBuf>) -> TlsKeyPair {
+fn certificate_files(
+    section: &Section<'_>,
+    cert: &Spanned<PathBuf>,
+    key: &Spanned<PathBuf>,
+) -> CertificateFiles {
     let reader = section.reader;
-    let pair = TlsKeyPair { cert: cert.value.clone(), key: key.value.clone() };
-    if let Err(error) = pair.read() {
-        let position = if error.file() == pair.key { &key.position } else { &cert.position };
+    let files = CertificateFiles { cert_file: cert.value.clone(), key_file: key.value.clone() };
+    if let Err(error) = files.read() {
+        let position = if error.file() == files.key_file { &key.position } else { &cert.position };
         reader.error(position, error.to_string());
     }
-    if is_open_to_others(&pair.key) {
+    if is_open_to_others(&files.key_file) {
         reader
             .warning(&key.position, from_message("others may read this file").hint("chmod 600 it"));
     }
-    pair
+    files
 }

@@ -72,8 +72,9 @@ fn limits_move_the_bounds_and_the_defaults_with_them() {
 
 #[test]
 fn a_read_write_agent_has_a_concurrency_of_one() {
-    let running =
-        |lines: &str| settings(&format!("{CAT}{lines}\n")).agents[0].spec.limits.capacity.running;
+    let running = |lines: &str| {
+        settings(&format!("{CAT}{lines}\n")).agents[0].spec.limits.capacity.max_running
+    };
     let running = |lines: &str| running(lines).map(NonZeroU32::get);
     assert_eq!(running("access = \"read-write\""), Some(1));
     assert_eq!(running("access = \"read-write\"\nmax_concurrent = 1"), Some(1));

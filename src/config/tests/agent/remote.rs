@@ -23,9 +23,9 @@ fn faults(text: &str) -> ConfigFaults {
     load_text(text).unwrap_err()
 }
 
-fn refused(agent: &str, remote: &str) -> Vec<String> {
+fn refusals(agent: &str, remote: &str) -> Vec<String> {
     let faults = faults(&text(agent, remote));
-    faults.iter().map(|fault| format!("{}: {}", fault.path, fault.message)).collect()
+    faults.iter().map(|fault| format!("{}: {}", fault.key_path, fault.message)).collect()
 }
 
 #[test]
@@ -66,12 +66,12 @@ fn a_remote_url_must_protect_the_token() {
         ("x.org", "must be an address"),
         ("", "must not be empty"),
     ] {
-        let found = refused("", &format!("url = \"{url}\""));
-        assert!(found.len() == 1 && found[0].contains(message), "{url}: {found:?}");
+        let messages = refusals("", &format!("url = \"{url}\""));
+        assert!(messages.len() == 1 && messages[0].contains(message), "{url}: {messages:?}");
     }
-    let within = remote("url = \"http://10.0.0.1\"\ninsecure_http = true");
-    assert_eq!(within.url, "http://10.0.0.1");
-    assert_eq!(refused("", ""), ["agents.a.remote.url: is needed"]);
+    let internal = remote("url = \"http://10.0.0.1\"\ninsecure_http = true");
+    assert_eq!(internal.url, "http://10.0.0.1");
+    assert_eq!(refusals("", ""), ["agents.a.remote.url: is needed"]);
 }
 
 #[test]
@@ -80,18 +80,21 @@ fn a_token_in_the_file_is_refused() {
     assert!(faults.to_string().contains("use `token_file` or `token_env`"), "{faults}");
     assert!(!faults.to_string().contains(CANARY));
     let both = "url = \"https://x.org\"\ntoken_env = \"MY_KEY\"\ntoken_file = \"x\"";
-    assert_eq!(refused("", both).len(), 1);
-    assert_eq!(refused("", "url = \"https://x.org\"\ntoken_env = \"NOT_THERE\"").len(), 1);
+    assert_eq!(refusals("", both).len(), 1);
+    assert_eq!(refusals("", "url = \"https://x.org\"\ntoken_env = \"NOT_THERE\"").len(), 1);
 }
 
 #[test]
 fn a_program_key_is_an_error_for_a_remote_agent() {
     let url = "url = \"https://x.org\"";
-    let found = refused("command = \"cat\"\nsandbox.writable = [\"x\"]", url);
-    assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found.iter().all(|fault| fault.contains("agents with a program only")), "{found:?}");
+    let messages = refusals("command = \"cat\"\nsandbox.writable = [\"x\"]", url);
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(
+        messages.iter().all(|fault| fault.contains("agents with a program only")),
+        "{messages:?}"
+    );
     // The keys of the preset are not reported one by one.
-    assert_eq!(refused("preset = \"gemini\"", url).len(), 1);
+    assert_eq!(refusals("preset = \"gemini\"", url).len(), 1);
     let found = faults("[agents.a]\ncommand = \"cat\"\n[agents.a.remote]\nurl = \"https://x.org\"");
     assert!(found.to_string().contains("`kind = \"remote\"` only"), "{found}");
 }
@@ -100,7 +103,7 @@ fn a_program_key_is_an_error_for_a_remote_agent() {
 fn each_agent_key_belongs_to_programs_or_to_all_kinds() {
     let schema = schema();
     let keys = &schema["properties"]["agents"]["additionalProperties"]["properties"];
-    let every = [
+    let common_keys = [
         "a2a",
         "access",
         "answer_timeout",
@@ -132,6 +135,6 @@ fn each_agent_key_belongs_to_programs_or_to_all_kinds() {
     for key in keys.as_object().unwrap().keys() {
         let is_of_programs = PROGRAM_KEYS.contains(&key.as_str())
             || ["preset", "working_dir"].contains(&key.as_str());
-        assert_ne!(is_of_programs, every.contains(&key.as_str()), "{key}");
+        assert_ne!(is_of_programs, common_keys.contains(&key.as_str()), "{key}");
     }
 }

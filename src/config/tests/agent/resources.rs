@@ -11,10 +11,13 @@ fn agents_have_no_resource_limits_by_default() {
     assert_eq!(resources(""), ResourceLimits::default());
     assert!(!resources("").wants_group());
     let configured = resources("resources.memory_bytes = 1_048_576\nresources.processes = 10");
-    let expected =
-        ResourceLimits { memory: Some(1 << 20), processes: Some(10), grouping: CgroupMode::Auto };
+    let expected = ResourceLimits {
+        memory: Some(1 << 20),
+        processes: Some(10),
+        cgroup_mode: CgroupMode::Auto,
+    };
     assert_eq!(configured, expected);
-    assert_eq!(resources("resources.group = 'required'").grouping, CgroupMode::Required);
+    assert_eq!(resources("resources.group = 'required'").cgroup_mode, CgroupMode::Required);
 }
 
 #[test]

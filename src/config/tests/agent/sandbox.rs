@@ -1,6 +1,6 @@
 //! Tests of the sandbox requirements.
 
-use algonius_actors::model::host::sandbox::{Isolation, Requirement, Sandbox};
+use algonius_actors::model::host::sandbox::{Isolation, IsolationRequirement, Sandbox};
 
 use super::*;
 
@@ -11,13 +11,13 @@ fn sandbox(lines: &str) -> Sandbox {
 #[test]
 fn extra_sandbox_features_are_required_by_default() {
     for (lines, required) in [
-        ("", Requirement::Nothing),
-        ("sandbox.isolation = 'landlock'", Requirement::Nothing),
-        ("sandbox.isolation = 'bubblewrap'", Requirement::Sandbox),
-        ("sandbox.hidden = ['/usr/share']", Requirement::Sandbox),
-        ("sandbox.protected = ['.git/hooks']", Requirement::Sandbox),
-        ("sandbox = { hidden = ['/usr/share'], required = false }", Requirement::Nothing),
-        ("sandbox.required = true", Requirement::Boundary),
+        ("", IsolationRequirement::Nothing),
+        ("sandbox.isolation = 'landlock'", IsolationRequirement::Nothing),
+        ("sandbox.isolation = 'bubblewrap'", IsolationRequirement::Sandbox),
+        ("sandbox.hidden = ['/usr/share']", IsolationRequirement::Sandbox),
+        ("sandbox.protected = ['.git/hooks']", IsolationRequirement::Sandbox),
+        ("sandbox = { hidden = ['/usr/share'], required = false }", IsolationRequirement::Nothing),
+        ("sandbox.required = true", IsolationRequirement::Boundary),
     ] {
         assert_eq!(sandbox(lines).required, required, "{lines}");
     }
@@ -25,12 +25,13 @@ fn extra_sandbox_features_are_required_by_default() {
 
 #[test]
 fn protected_paths_are_relative_to_the_workspace_or_absolute() {
-    let found = sandbox("sandbox.protected = ['.git/hooks', '/usr/share']");
-    assert_eq!(found.protected, [Path::new(".git/hooks"), Path::new("/usr/share")]);
-    assert_eq!(found.isolation, None);
-    let found = sandbox("sandbox = { isolation = 'bubblewrap', hidden = ['/usr/share'] }");
-    assert_eq!(found.hidden, [Path::new("/usr/share")]);
-    assert_eq!(found.isolation, Some(Isolation::Bubblewrap));
+    let sandbox_settings = sandbox("sandbox.protected = ['.git/hooks', '/usr/share']");
+    assert_eq!(sandbox_settings.protected, [Path::new(".git/hooks"), Path::new("/usr/share")]);
+    assert_eq!(sandbox_settings.isolation, None);
+    let sandbox_settings =
+        sandbox("sandbox = { isolation = 'bubblewrap', hidden = ['/usr/share'] }");
+    assert_eq!(sandbox_settings.hidden, [Path::new("/usr/share")]);
+    assert_eq!(sandbox_settings.isolation, Some(Isolation::Bubblewrap));
 }
 
 #[test]

@@ -17,34 +17,35 @@ const RPC: &str = "input = \"json-rpc\"\noutput = \"json-rpc\"\n";
 #[test]
 fn session_arguments_are_added_or_replace_all() {
     let base = "args = [\"-p\"]\n[agents.a.session]\nregex = \"x\"\n";
-    let added = program(&format!("{base}resume_args = [\"-r\", \"{{{{ session_id }}}}\"]"));
-    let session = added.session.unwrap();
-    assert_eq!(session.begin, ["-p"]);
-    assert_eq!(session.resume, ["-p", "-r", "{{ session_id }}"]);
+    let with_added = program(&format!("{base}resume_args = [\"-r\", \"{{{{ session_id }}}}\"]"));
+    let session = with_added.session.unwrap();
+    assert_eq!(session.start_args, ["-p"]);
+    assert_eq!(session.resume_args, ["-p", "-r", "{{ session_id }}"]);
     // The input stays at the very end, after the argument that ends the options of the program.
     let input = "input = \"args\"\ninput_args = [\"--\", \"{{ input }}\"]\n";
     let with_input = base.replace("[agents.a.session]", &format!("{input}[agents.a.session]"));
-    let last = program(&format!("{with_input}resume_args = [\"-r\", \"{{{{ session_id }}}}\"]"));
-    let resumed = &last.session.as_ref().unwrap().resume;
+    let with_input_last =
+        program(&format!("{with_input}resume_args = [\"-r\", \"{{{{ session_id }}}}\"]"));
+    let resumed = &with_input_last.session.as_ref().unwrap().resume_args;
     assert_eq!(*resumed, ["-p", "-r", "{{ session_id }}", "--", "{{ input }}"]);
-    let all = program(&format!(
+    let with_replaced = program(&format!(
         "{base}args = [\"resume\", \"{{{{ session_id }}}}\"]\nnew_args = [\"-n\", \"{{{{ uuid }}}}\"]\nttl = \"1h\""
     ));
-    let session = all.session.unwrap();
-    assert_eq!(session.begin, ["-p", "-n", "{{ uuid }}"]);
-    assert_eq!(session.resume, ["resume", "{{ session_id }}"]);
+    let session = with_replaced.session.unwrap();
+    assert_eq!(session.start_args, ["-p", "-n", "{{ uuid }}"]);
+    assert_eq!(session.resume_args, ["resume", "{{ session_id }}"]);
     assert_eq!((session.gives_id, session.ttl), (true, Some(Duration::from_secs(3600))));
 }
 
 #[test]
 fn claude_control_resumes_a_session_by_arguments() {
     let session = program("args = [\"-v\"]\nprotocol = \"claude-control\"").session.unwrap();
-    assert_eq!(session.begin, ["-v"]);
-    assert_eq!(session.resume, ["-v", "--resume", "{{ session_id }}"]);
-    assert!(session.lost.regex.is_some());
+    assert_eq!(session.start_args, ["-v"]);
+    assert_eq!(session.resume_args, ["-v", "--resume", "{{ session_id }}"]);
+    assert!(session.lost_rules.regex.is_some());
     for protocol in ["acp", "codex-app-server"] {
         let lines = format!("args = [\"-v\"]\nprotocol = \"{protocol}\"");
-        assert_eq!(program(&lines).session.unwrap().resume, ["-v"], "{protocol}");
+        assert_eq!(program(&lines).session.unwrap().resume_args, ["-v"], "{protocol}");
     }
 }
 
@@ -91,9 +92,9 @@ fn json_rpc_calls_are_read_with_their_templates() {
     );
     let program = program(&lines);
     assert_eq!(program.on_loss, OnServiceLoss::Kill);
-    let Some(StdioProtocol::Rpc(rpc)) = program.dialogue else { panic!("no call") };
-    assert_eq!(rpc.ask.method, "ask");
-    assert_eq!(rpc.ask.params, json!({"a": [1, "{{ input }}"], "b": {"c": true}}));
+    let Some(StdioProtocol::Rpc(rpc)) = program.stdio_protocol else { panic!("no call") };
+    assert_eq!(rpc.submit.method, "ask");
+    assert_eq!(rpc.submit.params, json!({"a": [1, "{{ input }}"], "b": {"c": true}}));
 }
 
 #[test]
@@ -133,11 +134,11 @@ fn a_pooled_program_needs_a_turn_end() {
     ));
     let pool = pooled.pool.unwrap();
     assert_eq!((pool.idle, pool.max_sessions), (Duration::from_secs(120), 3));
-    let Some(StdioProtocol::Turns(turns)) = pooled.dialogue else { panic!("no turns") };
+    let Some(StdioProtocol::Turns(turns)) = pooled.stdio_protocol else { panic!("no turns") };
     assert_eq!(turns.message, MessageTemplate::Json(json!({"say": "{{ input }}"})));
     assert_eq!(turns.end, TurnEnd::Json(json!({"type": "result"}).as_object().unwrap().clone()));
     let line_ended = program(&format!("{lines}end_line = \"END\""));
-    let Some(StdioProtocol::Turns(turns)) = line_ended.dialogue else { panic!("no turns") };
+    let Some(StdioProtocol::Turns(turns)) = line_ended.stdio_protocol else { panic!("no turns") };
     assert!(turns.message.is_default_template());
 }
 

@@ -20,9 +20,12 @@ fn short_forms_equal_the_full_forms() {
     let quota =
         criteria_and_rules("failures.quota = { status = [429], regex = \"used up\" }").1.quota;
     assert!(quota.regex.is_some_and(|regex| regex.is_match("all used up")));
-    let own = "failures.own_retries = { regex = \"^again\", max = 5 }";
-    let own = criteria_and_rules(own).1.own_retries;
-    assert!(own.regex.is_some_and(|regex| regex.is_match("again in 2 s")) && own.max == Some(5));
+    let own_retries = "failures.own_retries = { regex = \"^again\", max = 5 }";
+    let own_retries = criteria_and_rules(own_retries).1.own_retries;
+    assert!(
+        own_retries.regex.is_some_and(|regex| regex.is_match("again in 2 s"))
+            && own_retries.max == Some(5)
+    );
     assert_eq!(criteria_and_rules("").1.own_retries.max, None);
     check_agent(&[
         (
@@ -59,7 +62,7 @@ fn success_can_require_an_artifact_a_schema_and_a_check() {
     let check = success.check.unwrap();
     assert!(check.command.is_absolute());
     assert_eq!(
-        (check.args, check.limit),
+        (check.args, check.timeout),
         (vec!["-c".to_owned(), "true".to_owned()], Duration::from_secs(5))
     );
     check_agent(&[(
@@ -80,6 +83,6 @@ fn native_event_formats_are_named_by_their_program() {
         ("opencode-jsonl", EventDialect::Opencode),
     ] {
         let agent = settings(&format!("{CAT}output = \"{word}\"\n")).agents.remove(0);
-        assert_eq!(agent.program().unwrap().output, OutputPattern::Native(dialect), "{word}");
+        assert_eq!(agent.program().unwrap().output, OutputMethod::Native(dialect), "{word}");
     }
 }

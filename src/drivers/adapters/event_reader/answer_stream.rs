@@ -72,9 +72,10 @@ impl<'r> AnswerStream<'r> {
         let text = raw_writer.close().await?;
         let StoredPart { text: span, redacted, dropped, .. } = text.piece;
         if span.to > 0 {
-            let rest = StoredPart::text(TextRange { from: next_offset, ..span });
-            let rest = StoredPart { redacted: redacted - redacted_before, dropped, ..rest };
-            report.record_event(artifact_event(rest, next_offset > 0, true)).await?;
+            let last_piece = StoredPart::text(TextRange { from: next_offset, ..span });
+            let last_piece =
+                StoredPart { redacted: redacted - redacted_before, dropped, ..last_piece };
+            report.record_event(artifact_event(last_piece, next_offset > 0, true)).await?;
         }
         Ok(text)
     }

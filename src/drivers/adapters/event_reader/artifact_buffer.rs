@@ -18,7 +18,7 @@ pub(super) struct ArtifactBuffer<'r> {
     report: &'r Reporter,
     writer: OutputWriter,
     remaining_bytes: usize,
-    dropped: u64,
+    dropped_bytes: u64,
     /// Artifacts with stored content, and the number of dropped bytes of each.
     open_artifacts: BTreeMap<String, u64>,
 }
@@ -27,7 +27,7 @@ impl<'r> ArtifactBuffer<'r> {
     /// Opens the channel of parts.
     pub(super) fn open(report: &'r Reporter, limit: usize) -> Self {
         let (writer, open_artifacts) = (report.open_output(TextChannel::Parts), BTreeMap::new());
-        Self { report, writer, remaining_bytes: limit, dropped: 0, open_artifacts }
+        Self { report, writer, remaining_bytes: limit, dropped_bytes: 0, open_artifacts }
     }
 
     /// Stores the parts, or returns `None` if there is no room for them.
@@ -41,8 +41,8 @@ impl<'r> ArtifactBuffer<'r> {
         if !self.try_reserve(parts.iter().map(size).sum()) {
             return Ok(None);
         }
-        let labelled = self.redact_labels(parts);
-        self.writer.store_content(&labelled).await.map(Some)
+        let redacted_parts = self.redact_labels(parts);
+        self.writer.store_content(&redacted_parts).await.map(Some)
     }
 
     /// Stores and records an artifact, or more of it, if there is room.
@@ -79,8 +79,8 @@ impl<'r> ArtifactBuffer<'r> {
     }
 
     /// Counts content that was not read because there is no room for it.
-    pub(super) const fn skip(&mut self, size: u64) {
-        self.dropped = self.dropped.saturating_add(size);
+    pub(super) const fn count_skipped(&mut self, size: u64) {
+        self.dropped_bytes = self.dropped_bytes.saturating_add(size);
     }
 
     /// Records an event without parts, if there is space for it.
@@ -100,27 +100,28 @@ impl<'r> ArtifactBuffer<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn close(mut self) -> Result<(), LedgerError> {
-        let cut = std::mem::take(&mut self.open_artifacts)
+        let truncated = std::mem::take(&mut self.open_artifacts)
             .into_iter()
             .filter(|(_, dropped)| *dropped > 0);
-        for (id, dropped) in cut {
+        for (id, dropped) in truncated {
             self.writer.end_truncated_artifact(id, dropped).await?;
         }
         self.writer.close().await?;
-        if self.dropped == 0 {
+        if self.dropped_bytes == 0 {
             return Ok(());
         }
-        let cut = EventKind::OutputTruncated { channel: TextChannel::Parts, dropped: self.dropped };
-        self.report.record_event(cut).await
+        let truncation =
+            EventKind::OutputTruncated { channel: TextChannel::Parts, dropped: self.dropped_bytes };
+        self.report.record_event(truncation).await
     }
 
     /// Reserves the space, and returns true if nothing was dropped so far.
     fn try_reserve(&mut self, size: usize) -> bool {
         match self.remaining_bytes.checked_sub(size.max(RECORD_OVERHEAD_BYTES)) {
             Some(remaining_bytes) => self.remaining_bytes = remaining_bytes,
-            None => self.dropped += size as u64,
+            None => self.dropped_bytes += size as u64,
         }
-        self.dropped == 0
+        self.dropped_bytes == 0
     }
 
     /// Redacts the labels beside the content, because they are shown too.

@@ -17,7 +17,7 @@ pub(super) struct CompletionReport {
     failure: Option<Failure>,
     status: Option<u16>,
     denied: Vec<String>,
-    is_done: bool,
+    is_completion_reported: bool,
     /// Latest request for input from the caller.
     interruption: Option<Interruption>,
     /// True if there was output besides the answer's text.
@@ -34,7 +34,7 @@ impl CompletionReport {
     }
 
     /// Records that the program failed; the message may be shown.
-    pub(super) fn fail(&mut self, failing: &ReportedFailure, message: &str, now: DateTime<Utc>) {
+    pub(super) fn fail(&mut self, reported: &ReportedFailure, message: &str, now: DateTime<Utc>) {
         if self.failure.is_some() {
             return;
         }
@@ -42,9 +42,9 @@ impl CompletionReport {
             "" => "the agent reported a failure".to_owned(),
             message => format!("the agent reported: {message}"),
         };
-        let failure = Failure::new(failing.code(), sentence);
-        self.failure = Some(Failure { until: failing.until(now), ..failure });
-        self.status = failing.status;
+        let failure = Failure::new(reported.code(), sentence);
+        self.failure = Some(Failure { until: reported.until(now), ..failure });
+        self.status = reported.status;
     }
 
     /// Records a failure for a reason of the service.
@@ -60,8 +60,8 @@ impl CompletionReport {
     }
 
     /// Records that the program reported its completion.
-    pub(super) const fn close(&mut self) {
-        self.is_done = true;
+    pub(super) const fn mark_completed(&mut self) {
+        self.is_completion_reported = true;
     }
 
     /// Records that the program needs input from its caller.
@@ -84,9 +84,14 @@ impl CompletionReport {
         self.has_more
     }
 
-    /// Returns the reported result. `is_due` is true if the program has to report its completion.
-    pub(super) fn reported_result(self, is_due: bool) -> ReportedResult {
-        let Self { failure, status, denied, is_done, .. } = self;
-        ReportedResult { failure, status, is_open: is_due && !is_done, denied }
+    /// Returns the reported result. `must_report_completion` is true if the program has to report its completion.
+    pub(super) fn reported_result(self, must_report_completion: bool) -> ReportedResult {
+        let Self { failure, status, denied, is_completion_reported, .. } = self;
+        ReportedResult {
+            failure,
+            status,
+            lacks_final_event: must_report_completion && !is_completion_reported,
+            denied_tools: denied,
+        }
     }
 }

@@ -16,12 +16,12 @@ pub(super) struct DraftAnswer<'r> {
     report: &'r Reporter,
     raw_writer: RawWriter,
     /// Remaining bytes for superseded messages.
-    left: u64,
+    remaining_bytes: u64,
     /// Latest message after the superseded ones have used up the limit: it is written only when it is known to be the
     /// answer.
-    hidden: Option<String>,
+    withheld_message: Option<String>,
     /// Length of the latest message in bytes.
-    length: u64,
+    message_bytes: u64,
     /// True if the latest message is known to be the answer.
     is_answer: bool,
 }
@@ -30,7 +30,14 @@ impl<'r> DraftAnswer<'r> {
     /// Opens the answer's channel.
     pub(super) fn open(report: &'r Reporter, limit: usize, storage: TextStorage) -> Self {
         let raw_writer = RawWriter::open(report, TextChannel::Answer, (limit, storage));
-        Self { report, raw_writer, left: limit as u64, hidden: None, length: 0, is_answer: false }
+        Self {
+            report,
+            raw_writer,
+            remaining_bytes: limit as u64,
+            withheld_message: None,
+            message_bytes: 0,
+            is_answer: false,
+        }
     }
 
     /// Takes more of the latest message.
@@ -38,13 +45,13 @@ impl<'r> DraftAnswer<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn extend(&mut self, text: &str) -> Result<(), LedgerError> {
-        self.length += text.len() as u64;
-        match &mut self.hidden {
+        self.message_bytes += text.len() as u64;
+        match &mut self.withheld_message {
             Some(hidden) => {
                 hidden.push_str(text);
                 Ok(())
             }
-            None => self.raw_writer.take(text.as_bytes()).await,
+            None => self.raw_writer.write(text.as_bytes()).await,
         }
     }
 
@@ -54,8 +61,8 @@ impl<'r> DraftAnswer<'r> {
     /// Fails if the ledger did not commit.
     pub(super) async fn accept(&mut self) -> Result<(), LedgerError> {
         self.is_answer = true;
-        match self.hidden.take() {
-            Some(text) => self.raw_writer.take(text.as_bytes()).await,
+        match self.withheld_message.take() {
+            Some(text) => self.raw_writer.write(text.as_bytes()).await,
             None => Ok(()),
         }
     }
@@ -67,16 +74,16 @@ impl<'r> DraftAnswer<'r> {
     /// Fails if the ledger did not commit.
     pub(super) async fn supersede(&mut self) -> Result<Option<StoredPart>, LedgerError> {
         self.is_answer = false;
-        let length = std::mem::take(&mut self.length);
-        if self.hidden.as_mut().map(String::clear).is_some() {
+        let message_bytes = std::mem::take(&mut self.message_bytes);
+        if self.withheld_message.as_mut().map(String::clear).is_some() {
             return Ok(None);
         }
         let superseded = self.raw_writer.split().await?;
-        self.left = self.left.saturating_sub(length);
+        self.remaining_bytes = self.remaining_bytes.saturating_sub(message_bytes);
         // Superseded messages may take as much as one answer. From then on only the answer is written, so it always has
         // room.
-        if self.left == 0 {
-            self.hidden = Some(String::new());
+        if self.remaining_bytes == 0 {
+            self.withheld_message = Some(String::new());
         }
         Ok((superseded.text.to > superseded.text.from).then_some(superseded))
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::event_handler::EventHandler;
 use crate::drivers::adapters::event_line::EventParseError;
 use crate::drivers::adapters::failure::ReportedFailure;
-use crate::drivers::adapters::file_parts::Undelivered;
+use crate::drivers::adapters::file_parts::UndeliveredFile;
 use crate::drivers::output::display_label::label;
 
 /// Greatest number of counters that are kept of one `usage` event.
@@ -19,13 +19,13 @@ impl EventHandler<'_> {
     /// Records a warning for a file that is not delivered, as far as there is room.
     pub(super) async fn note_undelivered(
         &mut self,
-        undelivered: &Undelivered,
+        undelivered: &UndeliveredFile,
     ) -> Result<(), LedgerError> {
-        let message = undelivered.sentence(|name| label(self.report, name));
+        let message = undelivered.warning_text(|name| label(self.report, name));
         self.buffer.record_event(EventKind::Warning { message }).await?;
-        if let Some(size) = undelivered.excess() {
+        if let Some(size) = undelivered.excess_bytes() {
             // The file counts as dropped output, so that the answer is marked as truncated.
-            self.buffer.skip(size);
+            self.buffer.count_skipped(size);
         }
         Ok(())
     }
@@ -61,8 +61,8 @@ impl EventHandler<'_> {
         self.buffer.record_event(EventKind::Session { id }).await
     }
 
-    pub(super) async fn stop(&mut self, reason: &str) -> Result<(), LedgerError> {
-        self.completion.close();
+    pub(super) async fn record_stop(&mut self, reason: &str) -> Result<(), LedgerError> {
+        self.completion.mark_completed();
         let reason = label(self.report, reason);
         if reason.is_empty() {
             Ok(())
@@ -71,9 +71,9 @@ impl EventHandler<'_> {
         }
     }
 
-    pub(super) fn fail(&mut self, failing: &ReportedFailure) {
-        let message = label(self.report, &failing.message);
-        self.completion.fail(failing, &message, self.report.now());
+    pub(super) fn record_failure(&mut self, reported: &ReportedFailure) {
+        let message = label(self.report, &reported.message);
+        self.completion.fail(reported, &message, self.report.now());
     }
 
     /// Reports an event whose content makes no sense.
@@ -81,6 +81,6 @@ impl EventHandler<'_> {
         &mut self,
         reason: &'static str,
     ) -> Result<(), LedgerError> {
-        self.malformed.take(self.line, &EventParseError::of_content(reason)).await
+        self.malformed.record(self.line_number, &EventParseError::of_content(reason)).await
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct EventHandler<'r> {
     pub(super) buffer: ArtifactBuffer<'r>,
     pub(super) steps: StepRecorder<'r>,
     /// Number of the line of the latest event, 0 before the first line.
-    pub(super) line: u64,
+    pub(super) line_number: u64,
     pub(super) malformed: MalformedLines<'r>,
     pub(super) ids: EventIds,
     pub(super) completion: CompletionReport,
@@ -54,7 +54,7 @@ impl<'r> EventHandler<'r> {
             answer: StreamedAnswer::open(report, has_messages, (limit, storage)),
             buffer: ArtifactBuffer::open(report, limit),
             steps: StepRecorder::new(report),
-            line: 0,
+            line_number: 0,
             malformed: MalformedLines::new(report),
             ids: EventIds::of(work),
             completion: CompletionReport::default(),
@@ -80,17 +80,20 @@ impl<'r> EventHandler<'r> {
         self.buffer.record_event(EventKind::SessionLost { message: message.to_owned() }).await
     }
 
-    /// Closes the channels. `is_due` is true if the program has to report its completion.
+    /// Closes the channels. `must_report_completion` is true if the program has to report its completion.
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn close(self, is_due: bool) -> Result<EventSummary, LedgerError> {
+    pub(super) async fn close(
+        self,
+        must_report_completion: bool,
+    ) -> Result<EventSummary, LedgerError> {
         let Self { answer, buffer, completion, malformed, .. } = self;
         malformed.close();
         let text = answer.close().await?;
         buffer.close().await?;
         let (interruption, has_more) = (completion.interruption(), completion.has_more());
-        let reported_result = completion.reported_result(is_due);
+        let reported_result = completion.reported_result(must_report_completion);
         Ok(EventSummary { text, reported_result, interruption, has_more })
     }
 
@@ -125,31 +128,33 @@ impl<'r> EventHandler<'r> {
             ProgramEvent::Rejected { message } => {
                 self.completion.reject(&label(self.report, &message));
             }
-            ProgramEvent::Failed(failing) => self.fail(&failing),
+            ProgramEvent::Failed(reported) => self.record_failure(&reported),
             ProgramEvent::Usage { fields, cumulative } => {
                 return self.record_usage(fields, cumulative).await;
             }
             ProgramEvent::Session { id } => return self.record_session(&id).await,
-            ProgramEvent::Stop { reason } => return self.stop(&reason).await,
-            ProgramEvent::Thinking {} => return self.steps.take(AgentStep::Thinking).await,
+            ProgramEvent::Stop { reason } => return self.record_stop(&reason).await,
+            ProgramEvent::Thinking {} => return self.steps.record(AgentStep::Thinking).await,
             ProgramEvent::ToolCall { id, tool, stage } => {
                 let (id, tool) = (id.map(|id| label(self.report, &id)), label(self.report, &tool));
-                return self.steps.take(AgentStep::ToolCall { id, tool, stage }).await;
+                return self.steps.record(AgentStep::ToolCall { id, tool, stage }).await;
             }
             ProgramEvent::FileChange { path, change } => {
                 let path = label(self.report, &self.allowed_folders.display_path(&path));
-                return self.steps.take(AgentStep::FileChange { path, change }).await;
+                return self.steps.record(AgentStep::FileChange { path, change }).await;
             }
             ProgramEvent::PermissionDenied { tool } => {
                 let tool = label(self.report, &tool);
                 self.completion.deny(tool.clone());
-                return self.steps.take(AgentStep::Denied { tool }).await;
+                return self.steps.record(AgentStep::Denied { tool }).await;
             }
             ProgramEvent::RequestsFailed { count } => self
                 .report
-                .failed_requests()
+                .failed_request_counter()
                 .send_modify(|failed| *failed = failed.saturating_add(count)),
-            ProgramEvent::Malformed(error) => return self.malformed.take(self.line, &error).await,
+            ProgramEvent::Malformed(error) => {
+                return self.malformed.record(self.line_number, &error).await;
+            }
             ProgramEvent::Unknown => return self.report_malformed("has an unknown `type`").await,
         }
         Ok(())
@@ -159,7 +164,7 @@ impl<'r> EventHandler<'r> {
     async fn supersede(&mut self) -> Result<(), LedgerError> {
         let Some(piece) = self.answer.supersede().await? else { return Ok(()) };
         // The text is in the ledger already, so the message only refers to it.
-        let (speaker, message) = (Role::AgentProgress, self.ids.message());
+        let (speaker, message) = (Role::AgentProgress, self.ids.next_message_id());
         self.report.record_event(EventKind::Message { speaker, message, pieces: vec![piece] }).await
     }
 
@@ -172,7 +177,7 @@ impl<'r> EventHandler<'r> {
     ) -> Result<(), LedgerError> {
         self.completion.interrupt(Interruption::AuthRequired);
         let mut parts = match content {
-            Some(content) => self.parts(Some(content)).await?.unwrap_or_default(),
+            Some(content) => self.read_content(Some(content)).await?.unwrap_or_default(),
             None => Vec::new(),
         };
         parts.extend(url.map(|url| Part {
@@ -188,7 +193,7 @@ impl<'r> EventHandler<'r> {
         speaker: Role,
         content: Option<EventContent>,
     ) -> Result<(), LedgerError> {
-        let Some(parts) = self.parts(content).await? else { return Ok(()) };
+        let Some(parts) = self.read_content(content).await? else { return Ok(()) };
         if speaker != Role::AgentProgress {
             self.completion.add_output();
         }
@@ -197,7 +202,7 @@ impl<'r> EventHandler<'r> {
 
     async fn store_message(&mut self, speaker: Role, parts: Vec<Part>) -> Result<(), LedgerError> {
         let Some(pieces) = self.buffer.store(parts).await? else { return Ok(()) };
-        let message = self.ids.message();
+        let message = self.ids.next_message_id();
         self.report.record_event(EventKind::Message { speaker, message, pieces }).await
     }
 
@@ -207,8 +212,8 @@ impl<'r> EventHandler<'r> {
         let (id, name, description) =
             (redact_label(id), redact_label(name), redact_label(description));
         // The id is assigned even if the artifact fails: an append without an id continues this one.
-        let id = self.ids.artifact(id, append);
-        let Some(parts) = self.parts(Some(content)).await? else { return Ok(()) };
+        let id = self.ids.artifact_id(id, append);
+        let Some(parts) = self.read_content(Some(content)).await? else { return Ok(()) };
         self.completion.add_output();
         self.buffer
             .store_artifact(ArtifactPiece { id, name, description, parts, append, last })
@@ -217,15 +222,17 @@ impl<'r> EventHandler<'r> {
 
     /// Returns the parts of the content, with the files that they name. If one file cannot be read, returns no parts
     /// and records a warning.
-    async fn parts(
+    async fn read_content(
         &mut self,
         content: Option<EventContent>,
     ) -> Result<Option<Vec<Part>>, LedgerError> {
-        let Some(items) = content.and_then(EventContent::items) else {
+        let Some(parts) = content.and_then(EventContent::into_parts) else {
             self.report_malformed("has no parts that can be read").await?;
             return Ok(None);
         };
-        match file_parts::parts(items, self.allowed_folders, self.buffer.available_bytes()).await {
+        match file_parts::read_parts(parts, self.allowed_folders, self.buffer.available_bytes())
+            .await
+        {
             Ok(parts) => Ok(Some(parts)),
             Err(undelivered) => self.note_undelivered(&undelivered).await.map(|()| None),
         }

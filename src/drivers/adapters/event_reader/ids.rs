@@ -4,33 +4,33 @@ use algonius_actors::driver::Work;
 
 /// Generator of ids.
 pub(super) struct EventIds {
-    attempt: String,
-    messages: usize,
-    artifacts: usize,
-    latest: Option<String>,
+    attempt_prefix: String,
+    message_count: usize,
+    artifact_count: usize,
+    latest_artifact_id: Option<String>,
 }
 
 impl EventIds {
     /// Returns the generator for an attempt.
     pub(super) fn of(Work { execution, attempt_id, .. }: &Work) -> Self {
-        let attempt = format!("{execution}-{}-{}", attempt_id.turn, attempt_id.attempt);
-        Self { attempt, messages: 0, artifacts: 0, latest: None }
+        let attempt_prefix = format!("{execution}-{}-{}", attempt_id.turn, attempt_id.attempt);
+        Self { attempt_prefix, message_count: 0, artifact_count: 0, latest_artifact_id: None }
     }
 
     /// Returns the id of the next message.
-    pub(super) fn message(&mut self) -> String {
-        self.messages += 1;
-        format!("{}-{}", self.attempt, self.messages)
+    pub(super) fn next_message_id(&mut self) -> String {
+        self.message_count += 1;
+        format!("{}-{}", self.attempt_prefix, self.message_count)
     }
 
     /// Returns the id of an artifact. An append without an id continues the latest artifact.
-    pub(super) fn artifact(&mut self, named: Option<String>, append: bool) -> String {
-        let known = if append { self.latest.take() } else { None };
-        let id = named.filter(|id| !id.is_empty()).or(known).unwrap_or_else(|| {
-            self.artifacts += 1;
-            format!("artifact-{}", self.artifacts)
+    pub(super) fn artifact_id(&mut self, reported_id: Option<String>, append: bool) -> String {
+        let continued_id = if append { self.latest_artifact_id.take() } else { None };
+        let id = reported_id.filter(|id| !id.is_empty()).or(continued_id).unwrap_or_else(|| {
+            self.artifact_count += 1;
+            format!("artifact-{}", self.artifact_count)
         });
-        self.latest = Some(id.clone());
+        self.latest_artifact_id = Some(id.clone());
         id
     }
 }

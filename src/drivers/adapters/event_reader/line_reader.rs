@@ -14,7 +14,7 @@ use crate::drivers::adapters::{EventAdapter, adapter};
 pub(super) struct LineReader {
     line: EventLine,
     /// Number of lines that have ended.
-    count: u64,
+    line_count: u64,
     /// Adapter of native events; `None` for this project's events.
     adapter: Option<Box<dyn EventAdapter>>,
 }
@@ -23,7 +23,7 @@ impl LineReader {
     /// Returns a reader of this project's events, or of a native dialect.
     pub(super) fn new(dialect: Option<EventDialect>) -> Self {
         let longest = if dialect.is_some() { MAX_NATIVE_LINE_BYTES } else { MAX_EVENT_LINE_BYTES };
-        Self { line: EventLine::new(longest), count: 0, adapter: dialect.map(adapter) }
+        Self { line: EventLine::new(longest), line_count: 0, adapter: dialect.map(adapter) }
     }
 
     /// Returns true if the output is native and ends with a completion event.
@@ -33,16 +33,16 @@ impl LineReader {
 
     /// Takes the next bytes, and returns their events, each with the number of its line. Bytes for the raw output go to
     /// `raw_output`.
-    pub(super) fn take(
+    pub(super) fn read(
         &mut self,
         bytes: &[u8],
         raw_output: &mut Vec<u8>,
     ) -> Vec<(u64, ProgramEvent)> {
         let mut events = Vec::new();
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let text = part.strip_suffix(b"\n");
-            self.line.extend(text.unwrap_or(part), raw_output);
-            if text.is_some() {
+            let complete_line = part.strip_suffix(b"\n");
+            self.line.extend(complete_line.unwrap_or(part), raw_output);
+            if complete_line.is_some() {
                 events.extend(self.finish(b"\n", raw_output));
             }
         }
@@ -53,14 +53,16 @@ impl LineReader {
     pub(super) fn end(&mut self, raw_output: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
         let mut events = self.finish(b"", raw_output);
         // An error after which the program has written nothing is known as a failure only now.
-        let last = self.adapter.as_mut().map(|adapter| adapter.end());
-        events.extend(last.unwrap_or_default().into_iter().map(|event| (self.count, event)));
+        let last_events = self.adapter.as_mut().map(|adapter| adapter.end());
+        events.extend(
+            last_events.unwrap_or_default().into_iter().map(|event| (self.line_count, event)),
+        );
         events
     }
 
-    fn finish(&mut self, end: &[u8], raw_output: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
+    fn finish(&mut self, line_end: &[u8], raw_output: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
         let line = self.line.take();
-        self.count += 1;
+        self.line_count += 1;
         let (mut events, mut is_piece) = (Ok(Vec::new()), false);
         if !line.is_blank() {
             events = match &mut self.adapter {
@@ -75,9 +77,9 @@ impl LineReader {
         // a hundred times as long.
         if !is_piece {
             raw_output.append(&mut line.into_bytes());
-            raw_output.extend_from_slice(end);
+            raw_output.extend_from_slice(line_end);
         }
         let events = events.unwrap_or_else(|error| vec![ProgramEvent::Malformed(error)]);
-        events.into_iter().map(|event| (self.count, event)).collect()
+        events.into_iter().map(|event| (self.line_count, event)).collect()
     }
 }

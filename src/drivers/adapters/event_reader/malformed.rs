@@ -20,26 +20,26 @@ pub(super) struct MalformedLines<'r> {
     /// Number of malformed lines.
     count: u64,
     /// Line number of the first one.
-    first: u64,
+    first_line: u64,
 }
 
 impl<'r> MalformedLines<'r> {
     /// Returns an empty report.
     pub(super) const fn new(report: &'r Reporter) -> Self {
-        Self { report, count: 0, first: 0 }
+        Self { report, count: 0, first_line: 0 }
     }
 
     /// Counts a malformed line, and reports it unless the limit is reached.
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn take(
+    pub(super) async fn record(
         &mut self,
         line: u64,
         error: &EventParseError,
     ) -> Result<(), LedgerError> {
         if self.count == 0 {
-            self.first = line;
+            self.first_line = line;
         }
         self.count += 1;
         if self.count > MAX_REPORTED_LINES {
@@ -55,20 +55,20 @@ impl<'r> MalformedLines<'r> {
     pub(super) fn close(self) {
         if self.count > 0 {
             self.report
-                .record_later(EventKind::Warning { message: warning(self.count, self.first) });
+                .record_later(EventKind::Warning { message: warning(self.count, self.first_line) });
         }
     }
 }
 
 /// Returns the warning for this number of malformed lines. Messages of a protocol have no line, which is line 0.
-fn warning(count: u64, first: u64) -> String {
-    match (count, first) {
+fn warning(count: u64, first_line: u64) -> String {
+    match (count, first_line) {
         (_, 0) => format!("{count} messages of the agent could not be read as events"),
         (1, _) => {
-            format!("line {first} of the agent's output is not an event; the output keeps it")
+            format!("line {first_line} of the agent's output is not an event; the output keeps it")
         }
         (..) => format!(
-            "{count} lines of the agent's output are not events, the first is line {first}; the \
+            "{count} lines of the agent's output are not events, the first is line {first_line}; the \
              output keeps them"
         ),
     }

@@ -10,29 +10,29 @@ const MAX_RECORDED_STEPS: usize = 1000;
 /// Steps so far.
 pub(super) struct StepRecorder<'r> {
     report: &'r Reporter,
-    left: usize,
+    remaining_steps: usize,
     is_thinking: bool,
 }
 
 impl<'r> StepRecorder<'r> {
     /// Returns an empty record of steps.
     pub(super) const fn new(report: &'r Reporter) -> Self {
-        Self { report, left: MAX_RECORDED_STEPS, is_thinking: false }
+        Self { report, remaining_steps: MAX_RECORDED_STEPS, is_thinking: false }
     }
 
     /// Records a step. Consecutive thoughts are one step, and the first step above the limit records a warning.
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn take(&mut self, step: AgentStep) -> Result<(), LedgerError> {
+    pub(super) async fn record(&mut self, step: AgentStep) -> Result<(), LedgerError> {
         let is_thinking = step == AgentStep::Thinking;
         if std::mem::replace(&mut self.is_thinking, is_thinking) && is_thinking {
             return Ok(());
         }
         // Each step is a record in the ledger, so their number has a limit.
-        let Some(left) = self.left.checked_sub(1) else { return Ok(()) };
-        self.left = left;
-        if left == 0 {
+        let Some(remaining_steps) = self.remaining_steps.checked_sub(1) else { return Ok(()) };
+        self.remaining_steps = remaining_steps;
+        if remaining_steps == 0 {
             let message = "the agent takes many steps; no more of them are recorded".to_owned();
             return self.report.record_event(EventKind::Warning { message }).await;
         }

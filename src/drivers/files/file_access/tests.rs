@@ -53,18 +53,18 @@ impl AccessFixture {
     }
 }
 
-fn found(text: &str) -> Result<String, PathRefusal> {
+fn text_ok(text: &str) -> Result<String, PathRefusal> {
     Ok(text.to_owned())
 }
 
 #[tokio::test]
 async fn a_path_is_absolute_or_relative_to_the_workspace() {
     let fixture = AccessFixture::new().await;
-    assert_eq!(fixture.read("out/a").await, found("a"));
-    assert_eq!(fixture.read("./out/../out/a").await, found("a"));
-    assert_eq!(fixture.read(fixture.place("work/out/a")).await, found("a"));
-    assert_eq!(fixture.read(fixture.place("own/b")).await, found("b"));
-    assert_eq!(fixture.read("../own/b").await, found("b"));
+    assert_eq!(fixture.read("out/a").await, text_ok("a"));
+    assert_eq!(fixture.read("./out/../out/a").await, text_ok("a"));
+    assert_eq!(fixture.read(fixture.place("work/out/a")).await, text_ok("a"));
+    assert_eq!(fixture.read(fixture.place("own/b")).await, text_ok("b"));
+    assert_eq!(fixture.read("../own/b").await, text_ok("b"));
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn a_link_is_followed_inside_the_allowed_folders() {
     fixture.link("beside/secret", "work/file");
     fixture.link("beside", "work/folder");
     fixture.link("work/file", "own/chain");
-    assert_eq!(fixture.read("inside").await, found("b"));
+    assert_eq!(fixture.read("inside").await, text_ok("b"));
     for path in ["file", "folder/secret", "../own/chain"] {
         assert_eq!(fixture.read(path).await, Err(PathRefusal::Outside), "{path}");
     }
@@ -149,7 +149,7 @@ async fn a_file_over_the_size_limit_is_not_read() {
     fs::write(fixture.place("work/over"), "123456789").unwrap();
     let sparse = File::create(fixture.place("work/sparse")).unwrap();
     sparse.set_len(1 << 40).unwrap();
-    assert_eq!(fixture.read("full").await, found("12345678"));
+    assert_eq!(fixture.read("full").await, text_ok("12345678"));
     assert_eq!(fixture.read("over").await, Err(PathRefusal::TooLarge(9)));
     assert_eq!(fixture.read("sparse").await, Err(PathRefusal::TooLarge(1 << 40)));
     assert_eq!(fixture.read_up_to(0, "out/a").await, Err(PathRefusal::TooLarge(1)));

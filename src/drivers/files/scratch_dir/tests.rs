@@ -20,8 +20,8 @@ fn a_folder_changes_its_owner_once_it_is_filled() {
     let owner = geteuid().is_root().then_some(USER);
     let (service, user) = (geteuid().as_raw(), owner.map_or(geteuid().as_raw(), |it| it.uid));
     let path = temp_dir.path().join("own");
-    let folder = ScratchDir::make(path.clone(), owner).unwrap();
-    folder.make_folder("files").unwrap();
+    let folder = ScratchDir::create(path.clone(), owner).unwrap();
+    folder.create_folder("files").unwrap();
     folder.write("input.txt", b"input").unwrap();
     folder.write("files/1-a", b"file").unwrap();
     assert_eq!(owner_and_mode(&path), (service, 0o700));
@@ -41,10 +41,10 @@ fn no_link_in_a_folder_is_followed() {
     let before = owner_and_mode(&outside.join("file"));
     let path = temp_dir.path().join("own");
     let owner = geteuid().is_root().then_some(USER);
-    let folder = ScratchDir::make(path.clone(), owner).unwrap();
+    let folder = ScratchDir::create(path.clone(), owner).unwrap();
     symlink(&outside, path.join("files")).unwrap();
     symlink(outside.join("file"), path.join("input.txt")).unwrap();
-    assert!(folder.make_folder("files").is_err());
+    assert!(folder.create_folder("files").is_err());
     assert!(folder.write("files/1-a", b"x").is_err());
     assert!(folder.write("input.txt", b"x").is_err());
     let file = ProgramFile::new(&folder, OsStr::new("input.txt"), owner).unwrap();
@@ -54,7 +54,7 @@ fn no_link_in_a_folder_is_followed() {
     symlink(&outside, &path).unwrap();
     let file = ProgramFile::new(&folder, OsStr::new("file"), None).unwrap();
     assert!(file.contents(100).unwrap().is_none());
-    folder.remove();
+    folder.remove_blocking();
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "of another");
     assert_eq!(owner_and_mode(&outside.join("file")), before);
 }

@@ -24,22 +24,23 @@ const ARGUMENT_OVERHEAD_BYTES: usize = 1 + size_of::<usize>();
 /// # Errors
 /// Fails if a template names a value that the request does not have, or if an argument cannot be passed or would be
 /// read as an option.
-pub(super) fn arguments(
+pub(super) fn render_arguments(
     program: &ProgramSpec,
     templates: &[String],
     values: &ExecutionValues,
 ) -> Result<Vec<String>, Failure> {
     let mut arguments = Vec::with_capacity(templates.len());
-    let mut is_guarded = false;
+    let mut is_after_separator = false;
     for (index, template) in templates.iter().enumerate() {
-        let argument = render(template, values)
-            .ok_or_else(|| rejected(format!("argument {} could not be rendered", index + 1)))?;
+        let argument = render(template, values).ok_or_else(|| {
+            input_failure(format!("argument {} could not be rendered", index + 1))
+        })?;
         check_argument(argument.as_bytes())?;
-        if !is_guarded && is_injected_option(program, template, &argument) {
-            return Err(rejected("the input starts with `-` and would be read as an option"));
+        if !is_after_separator && is_injected_option(program, template, &argument) {
+            return Err(input_failure("the input starts with `-` and would be read as an option"));
         }
         // After `--` programs read no argument as an option.
-        is_guarded |= template == "--";
+        is_after_separator |= template == "--";
         arguments.push(argument);
     }
     Ok(arguments)
@@ -49,9 +50,12 @@ pub(super) fn arguments(
 ///
 /// # Errors
 /// Fails if the name is empty or leads out of the folder.
-pub(super) fn file_name(template: &str, values: &ExecutionValues) -> Result<String, Failure> {
+pub(super) fn render_file_name(
+    template: &str,
+    values: &ExecutionValues,
+) -> Result<String, Failure> {
     let name = render(template, values)
-        .ok_or_else(|| rejected("the name of the agent's file could not be rendered"))?;
+        .ok_or_else(|| input_failure("the name of the agent's file could not be rendered"))?;
     let is_plain = !name.is_empty()
         // File systems of Linux have no longer names.
         && name.len() <= 255
@@ -60,7 +64,7 @@ pub(super) fn file_name(template: &str, values: &ExecutionValues) -> Result<Stri
     if is_plain {
         Ok(name)
     } else {
-        Err(rejected("the name of the agent's file is not a plain file name"))
+        Err(input_failure("the name of the agent's file is not a plain file name"))
     }
 }
 
@@ -79,7 +83,7 @@ pub(super) fn check_total_size(
         length += name.len() + 1 + value.len() + ARGUMENT_OVERHEAD_BYTES;
     }
     if length > MAX_TOTAL_BYTES {
-        return Err(rejected(
+        return Err(input_failure(
             "the arguments and the environment together are too long for a command line",
         ));
     }
@@ -92,7 +96,7 @@ pub(super) fn check_total_size(
 /// Fails if a template names a value that the request does not have, or if the text cannot be passed.
 pub(super) fn render_text(template: &str, values: &ExecutionValues) -> Result<String, Failure> {
     let text = render(template, values)
-        .ok_or_else(|| rejected("a success check could not be rendered"))?;
+        .ok_or_else(|| input_failure("a success check could not be rendered"))?;
     check_argument(text.as_bytes())?;
     Ok(text)
 }
@@ -103,10 +107,12 @@ fn render(template: &str, values: &ExecutionValues) -> Option<String> {
 
 fn check_argument(text: &[u8]) -> Result<(), Failure> {
     if text.contains(&0) {
-        return Err(rejected("the input contains a zero byte, which no command line can contain"));
+        return Err(input_failure(
+            "the input contains a zero byte, which no command line can contain",
+        ));
     }
     if text.len() > MAX_ARGUMENT_BYTES {
-        return Err(rejected("the input is too long for one argument of a command line"));
+        return Err(input_failure("the input is too long for one argument of a command line"));
     }
     Ok(())
 }
@@ -119,6 +125,6 @@ fn is_injected_option(program: &ProgramSpec, template: &str, argument: &str) -> 
     starts_with_value && argument.starts_with('-') && !is_configured
 }
 
-fn rejected(message: impl Into<String>) -> Failure {
+fn input_failure(message: impl Into<String>) -> Failure {
     Failure::new(Code::InputRejected, message)
 }

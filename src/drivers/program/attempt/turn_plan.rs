@@ -15,7 +15,7 @@ const DEFAULT_FILE_NAME: &str = "attachment";
 
 /// Returns the plan of an attempt that works in a folder.
 pub(super) fn plan(control: &ControlSpec, attempt: &AttemptStart, cwd: &Path) -> TurnPlan {
-    let resume = match &attempt.session {
+    let resumed_session = match &attempt.session {
         SessionResume::Resumed(id) => Some(id.expose().to_owned()),
         SessionResume::Stateless | SessionResume::New => None,
     };
@@ -26,13 +26,13 @@ pub(super) fn plan(control: &ControlSpec, attempt: &AttemptStart, cwd: &Path) ->
             ControlProtocol::ClaudeControl => ProtocolKind::ClaudeControl,
             ControlProtocol::CodexAppServer => ProtocolKind::CodexAppServer,
         },
-        resume,
+        resumed_session,
         cwd: cwd.to_string_lossy().into_owned(),
         mode: control.mode.clone(),
         model: attempt.program.program_runtime.model.clone(),
         options: options.collect(),
         prompt: attempt.work.request.input.parts.iter().map(prompt_part).collect(),
-        watch: ToolWatch::new(&attempt.work),
+        tool_watch: ToolWatch::new(&attempt.work),
     }
 }
 

@@ -44,7 +44,7 @@ pub(in crate::drivers::program) struct ProcessPool {
 struct ProcessEntries {
     by_conversation: HashMap<Conversation, ProcessEntry>,
     /// Number of entries that were ever created.
-    created: u64,
+    created_entries: u64,
 }
 
 /// Entry of one program.
@@ -64,7 +64,7 @@ struct IdleHandle {
 
 /// Reservation of an entry in the pool. Dropping it releases the entry.
 pub(super) struct PoolReservation {
-    of: Conversation,
+    conversation: Conversation,
     number: u64,
     pool: Weak<ProcessPool>,
 }
@@ -83,8 +83,8 @@ impl ReservedProcess {
     }
 
     /// Removes the remains of a program that has ended, and then releases its entry.
-    pub(super) async fn clear(self) {
-        self.process.clear().await;
+    pub(super) async fn clean_up(self) {
+        self.process.clean_up().await;
         drop(self.reservation);
     }
 }
@@ -94,8 +94,8 @@ impl Drop for PoolReservation {
         if let Some(pool) = self.pool.upgrade() {
             pool.entries.send_modify(|entries| {
                 let is_reserved = |entry: &ProcessEntry| entry.number == self.number;
-                if entries.by_conversation.get(&self.of).is_some_and(is_reserved) {
-                    entries.by_conversation.remove(&self.of);
+                if entries.by_conversation.get(&self.conversation).is_some_and(is_reserved) {
+                    entries.by_conversation.remove(&self.conversation);
                 }
             });
         }
@@ -109,18 +109,19 @@ impl ProcessPool {
     }
 
     /// Returns the running programs, the oldest first.
-    pub(in crate::drivers::program) fn all(&self) -> Vec<PooledProcess> {
+    pub(in crate::drivers::program) fn pooled_processes(&self) -> Vec<PooledProcess> {
         let entries = self.entries.borrow();
-        let mut all: Vec<_> = entries.by_conversation.values().map(|entry| entry.status).collect();
-        all.sort_by_key(|status| (status.since, status.pid));
-        all
+        let mut processes: Vec<_> =
+            entries.by_conversation.values().map(|entry| entry.status).collect();
+        processes.sort_by_key(|status| (status.since, status.pid));
+        processes
     }
 
     /// Takes the idle program of a conversation, if it is alive.
-    pub(super) async fn take(&self, of: &Conversation) -> Option<ReservedProcess> {
+    pub(super) async fn take(&self, conversation: &Conversation) -> Option<ReservedProcess> {
         let mut idle = None;
         self.entries.send_modify(|entries| {
-            if let Some(entry) = entries.by_conversation.get_mut(of) {
+            if let Some(entry) = entries.by_conversation.get_mut(conversation) {
                 (idle, entry.status.busy) = (entry.idle.take(), true);
             }
         });
@@ -133,7 +134,7 @@ impl ProcessPool {
     /// idle time.
     pub(super) async fn reserve(
         self: &Arc<Self>,
-        of: &Conversation,
+        conversation: &Conversation,
         now: DateTime<Utc>,
     ) -> PoolReservation {
         while let Some(IdleHandle { request_sender, ended }) = self.eviction_candidate() {
@@ -142,13 +143,13 @@ impl ProcessPool {
         }
         let mut number = 0;
         self.entries.send_modify(|entries| {
-            entries.created += 1;
-            number = entries.created;
+            entries.created_entries += 1;
+            number = entries.created_entries;
             let status = PooledProcess { pid: 0, busy: true, since: now, used: now, usage: None };
             let entry = ProcessEntry { number, status, idle: None };
-            entries.by_conversation.insert(of.clone(), entry);
+            entries.by_conversation.insert(conversation.clone(), entry);
         });
-        PoolReservation { of: of.clone(), number, pool: Arc::downgrade(self) }
+        PoolReservation { conversation: conversation.clone(), number, pool: Arc::downgrade(self) }
     }
 
     /// Removes and returns the longest idle program if the pool is full.
@@ -161,15 +162,16 @@ impl ProcessPool {
             let idle_entries =
                 entries.by_conversation.iter().filter(|(_, entry)| entry.idle.is_some());
             let longest_idle = idle_entries.min_by_key(|(_, entry)| entry.status.used);
-            let longest_idle = longest_idle.map(|(of, _)| of.clone());
-            idle = longest_idle.and_then(|of| entries.by_conversation.remove(&of)?.idle);
+            let longest_idle = longest_idle.map(|(conversation, _)| conversation.clone());
+            idle = longest_idle
+                .and_then(|conversation| entries.by_conversation.remove(&conversation)?.idle);
             idle.is_some()
         });
         idle
     }
 
     /// Records the process of an entry.
-    pub(super) fn started(&self, reservation: &PoolReservation, pid: u32) {
+    pub(super) fn record_start(&self, reservation: &PoolReservation, pid: u32) {
         self.change(reservation, |entry| entry.status.pid = pid);
     }
 
@@ -196,7 +198,7 @@ impl ProcessPool {
 
     fn change(&self, reservation: &PoolReservation, change: impl FnOnce(&mut ProcessEntry)) {
         self.entries.send_modify(|entries| {
-            let entry = entries.by_conversation.get_mut(&reservation.of);
+            let entry = entries.by_conversation.get_mut(&reservation.conversation);
             if let Some(entry) = entry.filter(|entry| entry.number == reservation.number) {
                 change(entry);
             }
@@ -218,14 +220,14 @@ async fn hold(
     (pool, idle, terms): (Weak<ProcessPool>, Duration, PoolTerms),
 ) {
     let ReservedProcess { process, reservation } = &mut reserved;
-    let PersistentProcess { stdout, stderr, ending, tree, .. } = process;
+    let PersistentProcess { stdout, stderr, program_exit, tree, .. } = process;
     let idle_end = tokio::select! {
         biased;
         request = request_receiver => match request {
             Ok(reply) => IdleEnd::Requested(reply),
             Err(_) => IdleEnd::Evicted("its place is needed, or its agent is gone"),
         },
-        _ = ending => IdleEnd::Ended,
+        _ = program_exit => IdleEnd::Ended,
         failure = wait_until_exceeded(&terms.resources, &**tree) => {
             tracing::warn!(%failure, "idle session process exceeds its resource limits");
             IdleEnd::Evicted("it exceeded its resource limits")
@@ -245,7 +247,7 @@ async fn hold(
                 pid = reserved.process.pid,
                 "session process exited between two messages"
             );
-            reserved.clear().await;
+            reserved.clean_up().await;
         }
         IdleEnd::Evicted(reason) => {
             tracing::info!(pid = reserved.process.pid, reason, "ending session process");

@@ -20,7 +20,7 @@ pub(super) struct PersistentProcess {
     pub(super) stderr: OutputPipe,
     /// Standard input; `None` after the program stopped reading.
     pub(super) stdin: Option<StdinPipe>,
-    pub(super) ending: ProgramExit,
+    pub(super) program_exit: ProgramExit,
     pub(super) tree: Box<dyn ProcessTree>,
     /// Program's account of the memory for output.
     pub(super) account: MemoryAccount,
@@ -35,7 +35,7 @@ pub(super) struct PersistentProcess {
 /// Settings with which a program was started: it serves no message that needs other settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProcessKey {
-    pub(super) place: PathBuf,
+    pub(super) working_dir: PathBuf,
     pub(super) overrides: Overrides,
 }
 
@@ -43,9 +43,9 @@ pub(super) struct ProcessKey {
 #[derive(Default)]
 pub(super) struct ConversationProgress {
     /// Number of messages that the program has received.
-    pub(super) calls: u64,
+    pub(super) message_count: u64,
     /// Cumulative counters since the program started, if it reports such.
-    pub(super) counted: CounterValues,
+    pub(super) counters: CounterValues,
     /// Session id of the conversation in the program.
     pub(super) session: Option<SessionId>,
 }
@@ -53,25 +53,25 @@ pub(super) struct ConversationProgress {
 impl PersistentProcess {
     /// Ends the program: by the end of its input, then by SIGTERM, then by SIGKILL.
     pub(super) async fn end(self, grace: Duration) {
-        let Self { mut ending, tree, stdin: stdin_pipe, folder, .. } = self;
+        let Self { mut program_exit, tree, stdin: stdin_pipe, folder, .. } = self;
         drop(stdin_pipe);
-        if timeout(grace, &mut ending).await.is_err() {
+        if timeout(grace, &mut program_exit).await.is_err() {
             tree.terminate();
-            _ = timeout(grace, &mut ending).await; // The sweep kills the processes that remain.
+            _ = timeout(grace, &mut program_exit).await; // The sweep kills the processes that remain.
         }
-        sweep(tree, folder).await;
+        kill_and_remove_folder(tree, folder).await;
     }
 
     /// Removes the remains of a program that has ended.
-    pub(super) async fn clear(self) {
+    pub(super) async fn clean_up(self) {
         let Self { tree, folder, .. } = self;
-        sweep(tree, folder).await;
+        kill_and_remove_folder(tree, folder).await;
     }
 }
 
-async fn sweep(tree: Box<dyn ProcessTree>, folder: Option<ScratchDir>) {
-    tree.sweep().await;
+async fn kill_and_remove_folder(tree: Box<dyn ProcessTree>, folder: Option<ScratchDir>) {
+    tree.kill_all_processes().await;
     if let Some(folder) = folder {
-        folder.clear().await;
+        folder.remove().await;
     }
 }

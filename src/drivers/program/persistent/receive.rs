@@ -6,7 +6,7 @@ use std::time::Duration;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::TextChannel;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::program::{Exit, OutputPattern};
+use algonius_actors::model::program::{Exit, OutputMethod};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 use algonius_warden::{OutputPipe, ProcessTree, ProgramExit};
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::process::PersistentProcess;
 use super::{SessionTurn, success_exit};
 use crate::drivers::adapters::event_reader::{EventReader, EventSummary};
-use crate::drivers::control::Control;
+use crate::drivers::lease_orders::LeaseOrderReceiver;
 use crate::drivers::output::prompt_detection::PromptWatcher;
 use crate::drivers::output::pump::{OutputSource, PumpedText, RawWriter};
 use crate::drivers::output::raw_text::TextStorage;
@@ -61,7 +61,7 @@ impl SessionTurn {
             OutputSource::new(pipe, is_cut.clone(), PromptWatcher::default(), 0)
         };
         let (mut out, mut err) = (source(&mut process.stdout), source(&mut process.stderr));
-        let storage = TextStorage { account: process.account.clone(), recorded: None };
+        let storage = TextStorage { account: process.account.clone(), recording: None };
         let open_writer = |channel| {
             RawWriter::open(report, channel, (work.spec.limits.sizes.output, storage.clone()))
         };
@@ -75,7 +75,7 @@ impl SessionTurn {
         );
         let exchange =
             StdioExchange::new(process.stdin.take(), dialogue).with_orders(self.orders.clone());
-        let mut exchange = if program.output == OutputPattern::Stdout {
+        let mut exchange = if program.output == OutputMethod::Stdout {
             exchange.with_text_answer()
         } else {
             exchange
@@ -87,13 +87,13 @@ impl SessionTurn {
                 biased;
                 end = &mut turn => match end? {
                     ExchangeEnd::Over => AnswerEnd::Over,
-                    ExchangeEnd::Closed => AnswerEnd::Exit(wait_for_exit(&mut process.ending, &*process.tree).await),
+                    ExchangeEnd::Closed => AnswerEnd::Exit(wait_for_exit(&mut process.program_exit, &*process.tree).await),
                     ExchangeEnd::Stopped => AnswerEnd::Fault(cancelled_failure()),
                 },
                 error = drain_after_error(&mut err, &mut stderr_writer, ReleaseTimer::of(report.followers())) => {
                     return Err(error);
                 }
-                exit = &mut process.ending => match timeout(DRAIN_TIMEOUT, &mut turn).await {
+                exit = &mut process.program_exit => match timeout(DRAIN_TIMEOUT, &mut turn).await {
                     Ok(Ok(ExchangeEnd::Over)) => AnswerEnd::Exit(success_exit()),
                     Ok(Err(error)) => return Err(error),
                     Ok(Ok(_)) | Err(_) => AnswerEnd::Exit(exit.unwrap_or(Exit::Signal(0))),
@@ -125,14 +125,14 @@ async fn drain_after_error(
         let bytes = source.next_unless_due(&release_timer).await;
         let written = match bytes {
             Some([]) => return std::future::pending().await,
-            Some(bytes) => raw_writer.take(bytes).await,
+            Some(bytes) => raw_writer.write(bytes).await,
             None => Ok(()),
         };
-        release_timer.read();
+        release_timer.mark_read();
         let released = match written {
             Ok(()) if release_timer.must_release(bytes) => {
                 let released = raw_writer.release().await;
-                release_timer.released();
+                release_timer.mark_released();
                 released.map(|_| ())
             }
             written => written,
@@ -157,28 +157,28 @@ async fn read_remainder(
         if bytes.is_empty() {
             return Ok(());
         }
-        raw_writer.take(bytes).await?;
+        raw_writer.write(bytes).await?;
     }
 }
 
 /// Waits for the exit of a program that has closed its output, and kills it after a delay.
-async fn wait_for_exit(ending: &mut ProgramExit, tree: &dyn ProcessTree) -> Exit {
-    let exit = match timeout(DRAIN_TIMEOUT, &mut *ending).await {
+async fn wait_for_exit(program_exit: &mut ProgramExit, tree: &dyn ProcessTree) -> Exit {
+    let exit = match timeout(DRAIN_TIMEOUT, &mut *program_exit).await {
         Ok(exit) => exit,
         Err(_elapsed) => {
             tree.kill();
-            ending.await
+            program_exit.await
         }
     };
     exit.unwrap_or(Exit::Signal(0)) // The warden was lost, and the program is swept.
 }
 
 /// Returns after the grace period that follows a stop order, or when the holder of the lease is gone.
-async fn wait_until_overdue(mut orders: Control, grace: Duration) {
-    let mut lost = orders.clone();
+async fn wait_until_overdue(mut orders: LeaseOrderReceiver, grace: Duration) {
+    let mut release_orders = orders.clone();
     tokio::select! {
-        () = orders.stopped() => { _ = timeout(grace, std::future::pending::<()>()).await; }
-        _ = lost.released() => {}
+        () = orders.wait_for_stop() => { _ = timeout(grace, std::future::pending::<()>()).await; }
+        _ = release_orders.wait_for_release() => {}
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) struct AttemptAnswer<'t> {
 ///
 /// # Errors
 /// Fails if the ledger did not commit.
-pub(super) async fn of_stdout<'t>(
+pub(super) async fn stdout_answer<'t>(
     program: &ProgramSpec,
     stdout: &'t PumpedText,
     report: &Reporter,
@@ -36,7 +36,7 @@ pub(super) async fn of_stdout<'t>(
             raw: Cow::Borrowed(stdout.raw.as_str()),
             piece: stdout.piece.clone(),
         })),
-        Some(pointer) => write_answer(value_at(stdout.raw.as_str(), pointer), report).await,
+        Some(pointer) => record_answer(value_at(stdout.raw.as_str(), pointer), report).await,
     }
 }
 
@@ -44,13 +44,13 @@ pub(super) async fn of_stdout<'t>(
 ///
 /// # Errors
 /// Fails if the ledger did not commit.
-pub(super) async fn of_file(
+pub(super) async fn file_answer(
     program: &ProgramSpec,
     file: &ProgramFile,
     (limit, storage): (usize, TextStorage),
     report: &Reporter,
 ) -> Result<Option<AttemptAnswer<'static>>, LedgerError> {
-    let Some(FileContents { head, skipped, tail }) = read(file, limit).await else {
+    let Some(FileContents { head, skipped, tail }) = read_contents(file, limit).await else {
         return Ok(None);
     };
     if let Some(pointer) = &program.success.json_pointer {
@@ -61,12 +61,12 @@ pub(super) async fn of_file(
                 .await?;
             return Ok(None); // The head of a JSON document cannot be parsed.
         }
-        return write_answer(value_at(&String::from_utf8_lossy(&head), pointer), report).await;
+        return record_answer(value_at(&String::from_utf8_lossy(&head), pointer), report).await;
     }
     let mut raw_writer = RawWriter::open(report, TextChannel::Answer, (limit, storage));
-    raw_writer.take(&head).await?;
+    raw_writer.write(&head).await?;
     raw_writer.skip(skipped);
-    raw_writer.take(&tail).await?;
+    raw_writer.write(&tail).await?;
     let PumpedText { raw, piece } = raw_writer.close().await?;
     Ok(Some(AttemptAnswer { raw: Cow::Owned(raw.as_str().to_owned()), piece }))
 }
@@ -79,7 +79,7 @@ pub(super) async fn is_long(file: &ProgramFile) -> bool {
         .is_ok_and(|length| length > MAX_HEAP_TEXT_BYTES as u64)
 }
 
-async fn read(file: &ProgramFile, limit: usize) -> Option<FileContents> {
+async fn read_contents(file: &ProgramFile, limit: usize) -> Option<FileContents> {
     let file = file.clone();
     let read = tokio::task::spawn_blocking(move || file.contents(limit)).await;
     read.map_err(io::Error::other).flatten().unwrap_or_else(|error| {
@@ -88,7 +88,7 @@ async fn read(file: &ProgramFile, limit: usize) -> Option<FileContents> {
     })
 }
 
-async fn write_answer(
+async fn record_answer(
     answer: Option<String>,
     report: &Reporter,
 ) -> Result<Option<AttemptAnswer<'static>>, LedgerError> {

@@ -41,13 +41,13 @@ pub(in crate::drivers) struct EndedRun {
 
 impl EndedRun {
     /// Returns true if the run failed because its program did not know the session to resume.
-    pub(in crate::drivers) fn is_lost(&self) -> bool {
+    pub(in crate::drivers) fn is_session_lost(&self) -> bool {
         self.session_update.is_lost && self.result.is_err()
     }
 
     /// Returns the session id that the program wrote if the run succeeded, or `None` if it failed.
-    pub(in crate::drivers) fn remembered(&mut self) -> Option<Option<SessionId>> {
-        self.result.is_ok().then(|| self.session_update.named.take())
+    pub(in crate::drivers) fn take_session_id(&mut self) -> Option<Option<SessionId>> {
+        self.result.is_ok().then(|| self.session_update.reported_id.take())
     }
 
     /// Reports the end to the execution. A question counts only after a success.
@@ -60,7 +60,7 @@ impl EndedRun {
         }
     }
 
-    pub(super) fn unexplained(kind: io::ErrorKind) -> Self {
+    pub(super) fn without_exit_status(kind: io::ErrorKind) -> Self {
         let failure = match kind {
             io::ErrorKind::ConnectionAborted => {
                 Failure::new(Code::Interrupted, "its process holder was lost")

@@ -22,26 +22,26 @@ const REDACTED_TAIL_BYTES: usize = 16 * 1024;
 
 /// Returns the last lines of the first of these texts that has any, redacted and in one line.
 pub(super) fn redacted_last_lines(texts: &[&str], report: &Reporter) -> String {
-    let words = texts.iter().find_map(|text| {
+    let last_lines = texts.iter().find_map(|text| {
         let from = text.len().saturating_sub(REDACTED_TAIL_BYTES);
         let from = (from..=text.len()).find(|place| text.is_char_boundary(*place))?;
         // Redacted before the cut into lines: a part of a secret would not be recognised.
         last_lines(&report.redact(text.get(from..)?))
     });
-    words.map(|words| label(report, &hide_folders(&words))).unwrap_or_default()
+    last_lines.map(|lines| label(report, &hide_folders(&lines))).unwrap_or_default()
 }
 
 fn last_lines(text: &str) -> Option<String> {
     let lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty()).take(SHOWN_LINES);
     let mut lines: Vec<_> = lines.collect();
     lines.reverse();
-    let words = lines.join(" / ");
-    let cut = words.char_indices().rev().nth(MAX_SHOWN_CHARS).map_or(0, |(place, _)| place);
-    (!words.is_empty()).then(|| words.get(cut..).unwrap_or_default().to_owned())
+    let joined = lines.join(" / ");
+    let start = joined.char_indices().rev().nth(MAX_SHOWN_CHARS).map_or(0, |(place, _)| place);
+    (!joined.is_empty()).then(|| joined.get(start..).unwrap_or_default().to_owned())
 }
 
-fn hide_folders(words: &str) -> String {
-    let hide = |paths: &Regex| paths.replace_all(words, "$1.../$2").into_owned();
+fn hide_folders(text: &str) -> String {
+    let hide = |paths: &Regex| paths.replace_all(text, "$1.../$2").into_owned();
     ABSOLUTE_PATHS.as_ref().map_or_else(String::new, hide)
 }
 

@@ -19,12 +19,12 @@ use algonius_actors::report::Reporter;
 use algonius_warden::MemoryAccount;
 use tokio::sync::{Mutex, OwnedSemaphorePermit};
 
-use super::answer::{AttemptAnswer, is_long, of_file, of_stdout};
+use super::answer::{AttemptAnswer, file_answer, is_long, stdout_answer};
 use super::answer_location::AnswerLocation;
 use super::end_report::{EndedRun, RunEnd};
 use super::read_output::{ReadOutput, catch_up};
 use crate::drivers::adapters::event_reader::EventSummary;
-use crate::drivers::control::Control;
+use crate::drivers::lease_orders::LeaseOrderReceiver;
 use crate::drivers::output::model_retries::exhausted_failure;
 use crate::drivers::output::pump::PumpedText;
 use crate::drivers::output::raw_text::TextStorage;
@@ -37,7 +37,7 @@ pub(super) struct RunJudge {
     pub(super) program: Arc<ProgramSpec>,
     pub(super) work: Work,
     /// Source of the answer.
-    pub(super) output: AnswerLocation,
+    pub(super) answer_location: AnswerLocation,
     session: SessionResume,
     /// Success checks, until they run.
     checks: Mutex<Option<SuccessChecks>>,
@@ -48,21 +48,21 @@ pub(super) struct RunJudge {
 struct ReadingMemory {
     account: MemoryAccount,
     /// Permit to hold long texts in the heap, while the run has it.
-    turn: Mutex<Option<OwnedSemaphorePermit>>,
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 impl ReadingMemory {
     /// Waits for the permit, unless the run has it.
-    async fn take_turn(&self) {
-        let mut turn = self.turn.lock().await;
-        if turn.is_none() {
-            *turn = self.account.acquire_reader_permit().await;
+    async fn acquire_permit(&self) {
+        let mut permit = self.permit.lock().await;
+        if permit.is_none() {
+            *permit = self.account.acquire_reader_permit().await;
         }
     }
 
     /// Returns the permit.
     async fn release(&self) {
-        self.turn.lock().await.take();
+        self.permit.lock().await.take();
     }
 }
 
@@ -71,11 +71,11 @@ impl RunJudge {
     pub(super) fn new(
         program: Arc<ProgramSpec>,
         (work, session): (Work, SessionResume),
-        (output, checks): (AnswerLocation, Option<SuccessChecks>),
+        (answer_location, checks): (AnswerLocation, Option<SuccessChecks>),
         account: MemoryAccount,
     ) -> Self {
-        let memory = ReadingMemory { account, turn: Mutex::default() };
-        Self { program, work, output, session, checks: Mutex::new(checks), memory }
+        let memory = ReadingMemory { account, permit: Mutex::default() };
+        Self { program, work, answer_location, session, checks: Mutex::new(checks), memory }
     }
 
     /// Judges the end of a run, and records what explains it. `refusals` are those of the program's control group.
@@ -84,35 +84,36 @@ impl RunJudge {
         end: io::Result<RunEnd>,
         output: Result<ReadOutput, LedgerError>,
         refusals: CgroupRefusals,
-        (report, orders): (&Reporter, &mut Control),
+        (report, orders): (&Reporter, &mut LeaseOrderReceiver),
     ) -> EndedRun {
         let RunEnd { exit, fault, is_exhausted } = match end {
             Ok(end) => end,
             Err(error) => {
                 tracing::error!(execution = %self.work.execution, %error, "exit status of program is unknown");
-                return EndedRun::unexplained(error.kind());
+                return EndedRun::without_exit_status(error.kind());
             }
         };
         // From here on the long texts are in the heap, for which only two executions at a time have a permit.
         if output.as_ref().is_ok_and(ReadOutput::is_long) {
-            self.memory.take_turn().await;
+            self.memory.acquire_permit().await;
         }
         let interruption = output.as_ref().ok().and_then(ReadOutput::interruption);
-        let after = |output: &ReadOutput| {
-            self.session.after(
+        let evaluate_output = |output: &ReadOutput| {
+            self.session.evaluate_output(
                 &self.program,
                 exit,
                 [&output.stdout, &output.stderr].map(PumpedText::raw),
             )
         };
-        let session_update = output.as_ref().map(after).unwrap_or_default();
+        let session_update = output.as_ref().map(evaluate_output).unwrap_or_default();
         if let Ok(output) = &output {
-            output.count(&self.program.usage, report).await;
+            output.record_usage(&self.program.usage, report).await;
         }
         // Found before the judgement, which consumes the texts.
         let is_refused = output.as_ref().is_ok_and(|output| self.is_refused(output));
-        let words_of = |output: &ReadOutput| output.redacted_last_lines(&self.output, report);
-        let last_words = output.as_ref().ok().filter(|_| orders.is_stopped()).map(words_of);
+        let last_lines_of =
+            |output: &ReadOutput| output.redacted_last_lines(&self.answer_location, report);
+        let last_words = output.as_ref().ok().filter(|_| orders.is_stopped()).map(last_lines_of);
         let last_words = last_words.unwrap_or_default();
         // A fault for which the service ended the program outweighs its exit status.
         let mut result = match (output, fault) {
@@ -125,9 +126,9 @@ impl RunJudge {
             if let Some(cause) = refusal_failure(&self.program.resources, refusals) {
                 *failure = cause;
             } else if is_exhausted && failure.category() == Category::Agent {
-                *failure = exhausted_failure(*report.failed_requests().borrow());
+                *failure = exhausted_failure(*report.failed_request_counter().borrow());
             }
-            failure.last_words = last_words;
+            failure.last_output = last_words;
         }
         // The complaint is a guess from standard error, so it explains a failure but never makes one.
         if is_refused && matches!(result, Ok(Err(_))) {
@@ -154,7 +155,7 @@ impl RunJudge {
         &self,
         exit: Exit,
         output: ReadOutput,
-        (report, orders): (&Reporter, &mut Control),
+        (report, orders): (&Reporter, &mut LeaseOrderReceiver),
     ) -> Result<Result<(), Failure>, LedgerError> {
         let ReadOutput { stdout, stderr, events } = output;
         let stderr = stderr.raw();
@@ -174,7 +175,7 @@ impl RunJudge {
     async fn judge(
         &self,
         attempt_outcome: &AttemptOutcome<'_>,
-        context: (&Reporter, &mut Control),
+        context: (&Reporter, &mut LeaseOrderReceiver),
     ) -> Result<(), Failure> {
         evaluate_attempt(&self.program, attempt_outcome)?;
         let Some(checks) = self.checks.lock().await.take() else { return Ok(()) };
@@ -189,13 +190,20 @@ impl RunJudge {
         exit: Exit,
         (stdout, stderr): (&str, &str),
         summary: EventSummary,
-        (report, orders): (&Reporter, &mut Control),
+        (report, orders): (&Reporter, &mut LeaseOrderReceiver),
     ) -> Result<Result<(), Failure>, LedgerError> {
         let EventSummary { text, reported_result, has_more, .. } = summary;
         let (answer, now) = (Some(text.raw()), report.now());
-        let denied = reported_result.denied.join(", ");
-        let attempt_outcome =
-            AttemptOutcome { exit, answer, has_more, stdout, stderr, reported_result, now };
+        let denied = reported_result.denied_tools.join(", ");
+        let attempt_outcome = AttemptOutcome {
+            exit,
+            answer,
+            has_other_output: has_more,
+            stdout,
+            stderr,
+            reported_result,
+            now,
+        };
         let result = self.judge(&attempt_outcome, (report, orders)).await;
         if result.is_ok() {
             report.publish_answer(text.raw());
@@ -212,29 +220,36 @@ impl RunJudge {
         &self,
         exit: Exit,
         (stdout, stderr): (&PumpedText, &str),
-        (report, orders): (&Reporter, &mut Control),
+        (report, orders): (&Reporter, &mut LeaseOrderReceiver),
     ) -> Result<Result<(), Failure>, LedgerError> {
         let limit = self.work.spec.limits.sizes.output;
-        let found = match &self.output {
+        let attempt_answer = match &self.answer_location {
             AnswerLocation::File(None) => None,
             AnswerLocation::File(Some(file)) => {
                 if is_long(file).await {
-                    self.memory.take_turn().await;
+                    self.memory.acquire_permit().await;
                 }
-                let storage = TextStorage { account: self.memory.account.clone(), recorded: None };
-                of_file(&self.program, file, (limit, storage), report).await?
+                let storage = TextStorage { account: self.memory.account.clone(), recording: None };
+                file_answer(&self.program, file, (limit, storage), report).await?
             }
             AnswerLocation::Stdout | AnswerLocation::Events(..) => {
-                of_stdout(&self.program, stdout, report).await?
+                stdout_answer(&self.program, stdout, report).await?
             }
         };
-        let answer = found.as_ref().map(|answer| answer.raw.as_ref());
+        let answer = attempt_answer.as_ref().map(|answer| answer.raw.as_ref());
         let (stdout, has_more, now) = (stdout.raw(), false, report.now());
         let reported_result = ReportedResult::default();
-        let attempt_outcome =
-            AttemptOutcome { exit, answer, has_more, stdout, stderr, reported_result, now };
+        let attempt_outcome = AttemptOutcome {
+            exit,
+            answer,
+            has_other_output: has_more,
+            stdout,
+            stderr,
+            reported_result,
+            now,
+        };
         let result = self.judge(&attempt_outcome, (report, orders)).await;
-        if let (Ok(()), Some(AttemptAnswer { raw, piece })) = (&result, found) {
+        if let (Ok(()), Some(AttemptAnswer { raw, piece })) = (&result, attempt_answer) {
             report.record_later(EventKind::answer(piece));
             report.publish_answer(&raw);
         }

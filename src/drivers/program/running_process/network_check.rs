@@ -23,10 +23,10 @@ pub(super) async fn note_missing_network(program: &ProgramSpec, report: &Reporte
     if needs_network(program) {
         sleep(WARNING_DELAY).await;
         if !network::has_external_route() {
-            let warned = report
+            let recorded = report
                 .record_event(EventKind::Warning { message: OFFLINE_WARNING.to_owned() })
                 .await;
-            if let Err(error) = warned {
+            if let Err(error) = recorded {
                 tracing::warn!(%error, "failed to record warning about missing network");
             }
         }
@@ -38,8 +38,11 @@ pub(super) async fn note_missing_network(program: &ProgramSpec, report: &Reporte
 /// Returns true if the program is a known agent that is not configured for a model on this machine.
 fn needs_network(program: &ProgramSpec) -> bool {
     let values = program.env.values().map(|variable| variable.value.as_str());
-    let files =
-        program.program_runtime.own.iter().flat_map(|own| own.files.values().map(String::as_str));
+    let files = program
+        .program_runtime
+        .agent_home
+        .iter()
+        .flat_map(|own| own.files.values().map(String::as_str));
     program.program_runtime.preset.is_some() && !values.chain(files).any(names_this_machine)
 }
 

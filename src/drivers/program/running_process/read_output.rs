@@ -15,7 +15,7 @@ use futures_util::FutureExt;
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
-use super::conversation::RunningDialogue;
+use super::dialogue::RunningDialogue;
 use super::final_output::redacted_last_lines;
 use super::{AnswerLocation, RunEnd, RunningProcess};
 use crate::drivers::adapters::event_reader::{EventReader, EventSummary};
@@ -44,20 +44,24 @@ impl ReadOutput {
     }
 
     /// Returns the last lines for a person. Event lines are not shown.
-    pub(super) fn redacted_last_lines(&self, output: &AnswerLocation, report: &Reporter) -> String {
-        let is_record = matches!(output, AnswerLocation::Events(..));
+    pub(super) fn redacted_last_lines(
+        &self,
+        location: &AnswerLocation,
+        report: &Reporter,
+    ) -> String {
+        let is_record = matches!(location, AnswerLocation::Events(..));
         let stdout = if is_record { "" } else { self.stdout.raw() };
         redacted_last_lines(&[self.stderr.raw(), stdout], report)
     }
 
     /// Counts the usage that the program wrote to its output.
-    pub(super) async fn count(&self, usage: &UsageRules, report: &Reporter) {
-        let numbers = tokens::find(usage, [self.stdout.raw(), self.stderr.raw()]);
-        if numbers.is_empty() {
+    pub(super) async fn record_usage(&self, usage: &UsageRules, report: &Reporter) {
+        let counters = tokens::find(usage, [self.stdout.raw(), self.stderr.raw()]);
+        if counters.is_empty() {
             return;
         }
-        let used = EventKind::UsageReported { counters: numbers, cumulative: false };
-        if let Err(error) = report.record_event(used).await {
+        let usage_event = EventKind::UsageReported { counters, cumulative: false };
+        if let Err(error) = report.record_event(usage_event).await {
             tracing::warn!(%error, "failed to record usage of agent");
         }
     }
@@ -74,16 +78,16 @@ impl RunningProcess {
         &self,
         report: &Reporter,
         ((stdout, stderr), [out, err]): ((OutputSource, OutputSource), [OutputRecording; 2]),
-        (dialogue, over): (Option<RunningDialogue>, &watch::Sender<bool>),
+        (dialogue, is_answered): (Option<RunningDialogue>, &watch::Sender<bool>),
     ) -> Result<ReadOutput, LedgerError> {
         let limit = self.judge.work.spec.limits.sizes.output;
-        let open_writer = |channel, recorded| {
-            let storage = TextStorage { account: self.account.clone(), recorded };
+        let open_writer = |channel, recording| {
+            let storage = TextStorage { account: self.account.clone(), recording };
             RawWriter::open(report, channel, (limit, storage))
         };
         let new_timer = || ReleaseTimer::of(report.followers());
-        let errors = pump(stderr, open_writer(TextChannel::Stderr, Some(err)), new_timer());
-        if let AnswerLocation::Events(allowed_folders, dialect) = &self.judge.output {
+        let stderr_pump = pump(stderr, open_writer(TextChannel::Stderr, Some(err)), new_timer());
+        if let AnswerLocation::Events(allowed_folders, dialect) = &self.judge.answer_location {
             let work = &self.judge.work;
             let mut events = match dialogue.as_ref().is_some_and(RunningDialogue::has_messages) {
                 true => EventReader::of_messages(report, work, allowed_folders, &self.account),
@@ -94,64 +98,65 @@ impl RunningProcess {
             // The raw output omits pieces of native messages, so it differs from the recording.
             let out = dialect.is_none().then_some(out);
             let raw_writer = open_writer(TextChannel::Stdout, out);
-            let output = async {
+            let stdout_pump = async {
                 match dialogue {
                     Some(dialogue) => {
-                        dialogue.run(stdout, raw_writer, (&mut events, report), over).await
+                        dialogue.run(stdout, raw_writer, (&mut events, report), is_answered).await
                     }
                     None => pump_events(stdout, raw_writer, (&mut events, new_timer())).await,
                 }
             };
-            let (stdout, stderr) = both(pin!(output), pin!(errors), report).await?;
+            let (stdout, stderr) =
+                join_streams(pin!(stdout_pump), pin!(stderr_pump), report).await?;
             return Ok(ReadOutput { stdout, stderr, events: Some(events.close().await?) });
         }
-        let output = pump(stdout, open_writer(TextChannel::Stdout, Some(out)), new_timer());
-        let (stdout, stderr) = both(pin!(output), pin!(errors), report).await?;
+        let stdout_pump = pump(stdout, open_writer(TextChannel::Stdout, Some(out)), new_timer());
+        let (stdout, stderr) = join_streams(pin!(stdout_pump), pin!(stderr_pump), report).await?;
         Ok(ReadOutput { stdout, stderr, events: None })
     }
 
     /// Reads the rest of the pipes. Another process may hold them open, so their end is not awaited.
     pub(super) async fn drain(
         &self,
-        mut reading: Pin<&mut impl Future<Output = Result<ReadOutput, LedgerError>>>,
+        mut output_future: Pin<&mut impl Future<Output = Result<ReadOutput, LedgerError>>>,
         cut: &watch::Sender<bool>,
     ) -> Result<ReadOutput, LedgerError> {
-        if let Ok(output) = timeout(DRAIN_TIMEOUT, &mut reading).await {
+        if let Ok(output) = timeout(DRAIN_TIMEOUT, &mut output_future).await {
             return output;
         }
         self.tree.kill();
         // A process that escaped from the tree may hold the pipes open, so the kill alone does not end them.
         cut.send_replace(true);
-        reading.await
+        output_future.await
     }
 
     /// Waits for the exit of a program that has closed its output.
     pub(super) async fn exit_after_output(
         &self,
-        mut exiting: Pin<&mut impl Future<Output = io::Result<RunEnd>>>,
+        mut end_future: Pin<&mut impl Future<Output = io::Result<RunEnd>>>,
         report: &Reporter,
     ) -> io::Result<RunEnd> {
         // Most programs exit at once after they closed their output. Their last text then goes into the commit of the
         // outcome.
-        if let Ok(end) = timeout(MAX_FLUSH_DELAY, exiting.as_mut()).await {
+        if let Ok(end) = timeout(MAX_FLUSH_DELAY, end_future.as_mut()).await {
             return end;
         }
         catch_up(report).await;
-        exiting.await
+        end_future.await
     }
 }
 
 /// Reads two texts, either of which may end long before the other.
-async fn both(
-    one: impl Future<Output = Result<PumpedText, LedgerError>>,
-    other: impl Future<Output = Result<PumpedText, LedgerError>>,
+async fn join_streams(
+    first_stream: impl Future<Output = Result<PumpedText, LedgerError>>,
+    second_stream: impl Future<Output = Result<PumpedText, LedgerError>>,
     report: &Reporter,
 ) -> Result<(PumpedText, PumpedText), LedgerError> {
-    let ended = Notify::new();
-    let one = one.inspect(|_| ended.notify_one());
-    let other = other.inspect(|_| ended.notify_one());
+    let stream_ended = Notify::new();
+    let first_stream = first_stream.inspect(|_| stream_ended.notify_one());
+    let second_stream = second_stream.inspect(|_| stream_ended.notify_one());
     let flush_after_first_end = async {
-        ended.notified().await;
+        stream_ended.notified().await;
         // Usually both streams end together. Their last text then goes into the commit of the outcome.
         sleep(MAX_FLUSH_DELAY).await;
         catch_up(report).await;
@@ -159,7 +164,7 @@ async fn both(
     };
     tokio::select! {
         biased;
-        texts = async { tokio::try_join!(one, other) } => texts,
+        texts = async { tokio::try_join!(first_stream, second_stream) } => texts,
         texts = flush_after_first_end => texts,
     }
 }
@@ -182,14 +187,14 @@ async fn pump_events(
             }
             Some(bytes) => {
                 events.read(bytes, &mut raw_writer).await?;
-                release_timer.read();
+                release_timer.mark_read();
             }
             None => {}
         }
         if release_timer.must_release(bytes) {
             raw_writer.release().await?;
             events.release().await?;
-            release_timer.released();
+            release_timer.mark_released();
         }
     }
 }
@@ -202,8 +207,8 @@ pub(super) async fn catch_up(report: &Reporter) {
 }
 
 /// Returns when the call is answered; never if there is no call.
-pub(super) async fn wait_until_answered(over: &mut watch::Receiver<bool>) {
-    if over.wait_for(|over| *over).await.is_err() {
+pub(super) async fn wait_until_answered(is_answered: &mut watch::Receiver<bool>) {
+    if is_answered.wait_for(|is_answered| *is_answered).await.is_err() {
         std::future::pending::<()>().await;
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
-use algonius_actors::model::program::{InputPattern, OutputPattern, Variable, VariableSecrecy};
+use algonius_actors::model::program::{InputMethod, OutputMethod, Variable, VariableSecrecy};
 use algonius_actors::report::Report;
 
 use super::fixture::{AttemptRecord, Entry, ProgramFixture, program, shell};
@@ -15,9 +15,9 @@ async fn standard_input_reaches_the_program_whole_and_in_order() {
     let record = program("/bin/cat", &[]).with_input(&input).run_to_end().await;
     assert_eq!(record.result, Ok(()));
     assert!(record.answer().unwrap() == input);
-    let first = record.seen.first();
+    let first = record.entries.first();
     assert!(matches!(first, Some(Entry::Report(Report::Started { pid: Some(_), .. }))));
-    let ended = record.seen.last();
+    let ended = record.entries.last();
     assert!(matches!(ended, Some(Entry::Report(Report::Ended { exit_code: Some(0), .. }))));
     let events = record.events();
     assert!(matches!(
@@ -37,7 +37,7 @@ async fn files_pass_through_a_private_folder() {
     let script = r#"stat -c %a "$0" "${0%/*}"; sort "$0" > "$1""#;
     let mut fixture =
         shell(script, &["{{ input_file }}", "{{ output_file }}"]).with_input("b\na\n");
-    (fixture.program.input, fixture.program.output) = (InputPattern::File, OutputPattern::File);
+    (fixture.program.input, fixture.program.output) = (InputMethod::File, OutputMethod::File);
     let record = fixture.run_to_end().await;
     assert_eq!(record.answer().as_deref(), Some("a\nb\n"));
     assert_eq!(record.text(TextChannel::Answer), "a\nb\n");
@@ -54,7 +54,7 @@ async fn only_a_regular_file_of_the_agent_is_an_answer() {
         (r#"echo yes > "$0""#, None),
     ] {
         let mut fixture = shell(script, &["{{ output_file }}"]);
-        fixture.program.output = OutputPattern::File;
+        fixture.program.output = OutputMethod::File;
         assert_eq!(fixture.run_to_end().await.code(), expected, "{script}");
     }
 }
@@ -62,7 +62,7 @@ async fn only_a_regular_file_of_the_agent_is_an_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_over_the_limit_is_truncated_and_counted() {
     let mut fixture = shell(r#"head -c 5000 /dev/zero | tr '\0' a > "$0""#, &["{{ output_file }}"]);
-    (fixture.program.output, fixture.spec.limits.sizes.output) = (OutputPattern::File, 1000);
+    (fixture.program.output, fixture.spec.limits.sizes.output) = (OutputMethod::File, 1000);
     let record = fixture.run_to_end().await;
     let marker = "\n[... 4000 bytes were dropped ...]\n";
     let expected = ["a".repeat(750).as_str(), marker, &"a".repeat(250)].concat();
@@ -76,7 +76,7 @@ async fn arguments_are_expanded() {
     let words =
         ["%s|", "{{ input }}", "--p={{ param.p }}", "{{ param.q }}", "{{ attempt }}/{{ turn }}"];
     let mut fixture = program("/usr/bin/printf", &words).with_input("a 'b' $(c)\n{{ d }}");
-    fixture.program.input = InputPattern::Args;
+    fixture.program.input = InputMethod::Args;
     fixture.program.params = [("p", "1"), ("q", "-2")].map(|(k, v)| (k.into(), v.into())).into();
     fixture.input.params = [("p".to_owned(), "3".to_owned())].into();
     let answer = fixture.run_to_end().await.answer();
@@ -103,7 +103,7 @@ async fn the_answer_can_be_a_member_of_a_json_document() {
 
 fn event_program(lines: &str) -> ProgramFixture {
     let mut fixture = program("/bin/cat", &[]).with_input(lines);
-    fixture.program.output = OutputPattern::Events;
+    fixture.program.output = OutputMethod::Events;
     fixture
 }
 

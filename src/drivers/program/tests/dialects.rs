@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{AgentStep, EventKind, MessageRole, TextChannel};
-use algonius_actors::model::program::{EventDialect, OutputPattern};
+use algonius_actors::model::program::{EventDialect, OutputMethod};
 
 use super::fixture::{AttemptRecord, shell};
 
@@ -82,7 +82,7 @@ async fn replay(agent: &str, case: &str, exit: i32, stop_at: &str) -> AttemptRec
     let replayed_lines: Vec<&str> = replayed_lines.collect();
     let script = format!("cat; printf %s \"$1\" >&2; exit {exit}");
     let mut fixture = shell(&script, &["sh", &errors]).with_input(replayed_lines.join("\n"));
-    fixture.program.output = OutputPattern::Native(dialect(agent));
+    fixture.program.output = OutputMethod::Native(dialect(agent));
     fixture.run_to_end().await
 }
 
@@ -120,20 +120,20 @@ fn steps(record: &AttemptRecord) -> Vec<&AgentStep> {
     steps.collect()
 }
 
-fn number(record: &AttemptRecord, name: &str) -> f64 {
-    let used = record.events().into_iter().filter_map(|event| match event {
+fn usage_sum(record: &AttemptRecord, name: &str) -> f64 {
+    let counts = record.events().into_iter().filter_map(|event| match event {
         EventKind::UsageReported { counters: numbers, .. } => numbers.get(name)?.as_f64(),
         _ => None,
     });
-    used.sum()
+    counts.sum()
 }
 
 fn warnings(record: &AttemptRecord) -> Vec<&str> {
-    let warned = record.events().into_iter().filter_map(|event| match event {
+    let messages = record.events().into_iter().filter_map(|event| match event {
         EventKind::Warning { message } => Some(message.as_str()),
         _ => None,
     });
-    warned.collect()
+    messages.collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,8 +160,8 @@ async fn sessions_and_usage_are_recorded_once() {
         let sessions = sessions.filter(|event| matches!(event, EventKind::Session { .. })).count();
         assert_eq!(sessions, 1, "{agent}");
         if agent != "copilot" {
-            assert!(number(&record, "input_tokens") >= 1000.0, "{agent}");
-            assert!(number(&record, "output_tokens") >= 50.0, "{agent}");
+            assert!(usage_sum(&record, "input_tokens") >= 1000.0, "{agent}");
+            assert!(usage_sum(&record, "output_tokens") >= 50.0, "{agent}");
         }
         assert_eq!(warnings(&record), [""; 0], "{agent}");
     }
@@ -194,8 +194,12 @@ async fn an_answer_despite_denials_has_a_warning() {
         assert_eq!(record.result, Ok(()), "{agent}");
         let warning = format!("it answered, but was not permitted to use {tool}");
         assert_eq!(warnings(&record), [warning.as_str()], "{agent}");
-        let denied = AgentStep::Denied { tool: tool.to_owned() };
-        assert_eq!(steps(&record).iter().filter(|step| ***step == denied).count(), 1, "{agent}");
+        let denied_step = AgentStep::Denied { tool: tool.to_owned() };
+        assert_eq!(
+            steps(&record).iter().filter(|step| ***step == denied_step).count(),
+            1,
+            "{agent}"
+        );
     }
     let silent = replay("opencode", "permission-denied", 0, "").await.result.unwrap_err();
     assert_eq!(silent.message, "it was not let use bash, and answered nothing");
@@ -232,18 +236,18 @@ async fn text_before_a_tool_call_is_an_intermediate_message() {
         {"type":"result","is_error":false,"result":"","total_cost_usd":0.75}"#;
     let lines = lines.replace("},\n        {", "},{");
     let mut fixture = shell("cat", &[]).with_input(lines);
-    fixture.program.output = OutputPattern::Native(EventDialect::Claude);
+    fixture.program.output = OutputMethod::Native(EventDialect::Claude);
     let record = fixture.run_to_end().await;
     assert_eq!((&record.result, answer(&record).as_str()), (&Ok(()), "seen"));
     assert_eq!(progress_messages(&record), ["let me look"]);
     assert_eq!(steps(&record).first(), Some(&&AgentStep::Thinking));
-    assert!((number(&record, "cost_usd") - 0.75).abs() < 1e-9, "what it counts goes on");
+    assert!((usage_sum(&record, "cost_usd") - 0.75).abs() < 1e-9, "what it counts goes on");
 }
 
 /// Plays lines of a native dialect.
 async fn replay_lines(dialect: EventDialect, lines: &str) -> AttemptRecord {
     let mut fixture = shell("cat", &[]).with_input(lines.to_owned());
-    fixture.program.output = OutputPattern::Native(dialect);
+    fixture.program.output = OutputMethod::Native(dialect);
     fixture.run_to_end().await
 }
 

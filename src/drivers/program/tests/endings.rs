@@ -6,10 +6,10 @@ use std::time::Duration;
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::TextChannel;
-use algonius_actors::model::program::OutputPattern;
+use algonius_actors::model::program::OutputMethod;
 use tokio::time::Instant;
 
-use super::fixture::{AttemptRecord, ProgramFixture, exists, program, shell, until};
+use super::fixture::{AttemptRecord, ProgramFixture, exists, program, shell, wait_until};
 
 /// Script that ignores SIGTERM, as its child does.
 const IGNORES_SIGTERM: &str = r#"trap "" TERM; sleep 600 & exec sleep 600"#;
@@ -27,10 +27,10 @@ async fn output_is_read_while_its_program_still_runs() {
         let fixture = shell(&script, &[]);
         let mut run = fixture.start().await;
         while run.text(TextChannel::Stdout) != "early\n" {
-            run.next().await;
+            run.next_entry().await;
         }
         std::fs::write(fixture.home.path().join("go"), "").unwrap();
-        assert_eq!(run.ended().await, Ok(()));
+        assert_eq!(run.wait_for_end().await, Ok(()));
         run.clean().await;
     }
 }
@@ -50,24 +50,24 @@ async fn an_exit_code_is_reported_with_the_output() {
 async fn a_stop_begins_with_sigterm() {
     let fixture = shell(r#"trap "echo bye; exit 0" TERM; sleep 600 & wait"#, &[]);
     let mut run = fixture.start().await;
-    fixture.until_running(1, "sleep").await;
+    fixture.wait_until_running(1, "sleep").await;
     run.stop();
-    run.ended().await.unwrap();
+    run.wait_for_end().await.unwrap();
     run.clean().await;
-    assert_eq!(fixture.alive(), NO_PROCESSES);
+    assert_eq!(fixture.living_pids(), NO_PROCESSES);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_ignores_the_stop_is_killed_with_its_tree() {
     let fixture = shell(IGNORES_SIGTERM, &[]);
     let mut run = fixture.start().await;
-    fixture.until_running(2, "sleep").await;
+    fixture.wait_until_running(2, "sleep").await;
     let requested_at = Instant::now();
     run.stop();
     run.stop();
-    assert_eq!(run.ended().await.unwrap_err().code, Code::Killed);
+    assert_eq!(run.wait_for_end().await.unwrap_err().code, Code::Killed);
     assert!(requested_at.elapsed() >= fixture.spec.limits.deadlines.grace);
-    assert_eq!(fixture.alive(), NO_PROCESSES);
+    assert_eq!(fixture.living_pids(), NO_PROCESSES);
     run.clean().await;
 }
 
@@ -75,8 +75,8 @@ async fn a_program_that_ignores_the_stop_is_killed_with_its_tree() {
 async fn a_daemon_is_killed_before_the_end_is_reported() {
     let fixture = shell(LEAVES_DAEMON, &[]);
     let mut run = fixture.start().await;
-    run.ended().await.unwrap();
-    assert_eq!(fixture.alive(), NO_PROCESSES);
+    run.wait_for_end().await.unwrap();
+    assert_eq!(fixture.living_pids(), NO_PROCESSES);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,8 +84,8 @@ async fn a_process_that_holds_the_pipe_does_not_delay_the_end() {
     for holder in ["sleep 600 & echo held", "setsid sleep 600 & echo held", "yes & echo held"] {
         let fixture = shell(holder, &[]);
         let mut run = fixture.start().await;
-        run.ended().await.unwrap();
-        assert_eq!(fixture.alive(), NO_PROCESSES, "{holder}");
+        run.wait_for_end().await.unwrap();
+        assert_eq!(fixture.living_pids(), NO_PROCESSES, "{holder}");
         run.clean().await;
     }
 }
@@ -96,7 +96,7 @@ async fn processes_without_environment_or_session_are_killed() {
     for wrapper in ["env -i", "setsid env -i", "setsid env -i setsid env -i"] {
         let fixture = shell(&format!("{wrapper} sleep 600 >/dev/null 2>&1 & echo $!"), &[]);
         let mut run = fixture.start().await;
-        run.ended().await.unwrap();
+        run.wait_for_end().await.unwrap();
         let sleeper = run.text(TextChannel::Stdout);
         assert!(!exists(&Path::new("/proc").join(sleeper.trim())), "{wrapper}");
         run.clean().await;
@@ -127,15 +127,15 @@ async fn a_program_changes_only_its_own_temporary_folder() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_lease_kills_the_program_and_cleans_up() {
     let mut fixture = shell(IGNORES_SIGTERM, &["{{ output_file }}"]);
-    fixture.program.output = OutputPattern::File;
+    fixture.program.output = OutputMethod::File;
     fixture.spec.limits.deadlines.grace = Duration::from_secs(3_600);
     let mut run = fixture.start().await;
-    fixture.until_running(2, "sleep").await;
+    fixture.wait_until_running(2, "sleep").await;
     assert_eq!(fixture.leftover_folders(), 1);
     drop(run.lease.take());
-    assert!(run.ended().await.is_err());
-    assert_eq!(fixture.alive(), NO_PROCESSES);
-    until(|| fixture.leftover_folders() == 0).await;
+    assert!(run.wait_for_end().await.is_err());
+    assert_eq!(fixture.living_pids(), NO_PROCESSES);
+    wait_until(|| fixture.leftover_folders() == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,8 +144,8 @@ async fn a_lease_dropped_at_once_leaves_nothing() {
         let fixture = shell(IGNORES_SIGTERM, &[]);
         let mut run = fixture.start().await;
         drop(run.lease.take());
-        assert!(run.ended().await.is_err());
-        assert_eq!(fixture.alive(), NO_PROCESSES);
+        assert!(run.wait_for_end().await.is_err());
+        assert_eq!(fixture.living_pids(), NO_PROCESSES);
     }
 }
 
@@ -155,25 +155,25 @@ async fn a_cleanup_during_a_run_ends_it() {
     let mut run = fixture.start().await;
     let cleaning = run.lease.take().unwrap().clean();
     cleaning.await;
-    assert_eq!(fixture.alive(), NO_PROCESSES);
-    _ = run.ended().await;
+    assert_eq!(fixture.living_pids(), NO_PROCESSES);
+    _ = run.wait_for_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_cleanup_of_one_attempt_spares_the_next() {
     let mut fixture = shell(LEAVES_DAEMON, &[]);
     let mut first = fixture.start().await;
-    first.ended().await.unwrap();
+    first.wait_for_end().await.unwrap();
     fixture.attempt_id = fixture.attempt_id.next_attempt();
     fixture.program.args = vec!["-c".to_owned(), IGNORES_SIGTERM.to_owned()];
     let mut second = fixture.start().await;
-    fixture.until_running(2, "sleep").await;
+    fixture.wait_until_running(2, "sleep").await;
     first.clean().await;
-    assert_eq!(fixture.alive().len(), 2);
+    assert_eq!(fixture.living_pids().len(), 2);
     second.stop();
-    assert!(second.ended().await.is_err());
+    assert!(second.wait_for_end().await.is_err());
     second.clean().await;
-    assert_eq!(fixture.alive(), NO_PROCESSES);
+    assert_eq!(fixture.living_pids(), NO_PROCESSES);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -181,11 +181,11 @@ async fn a_full_ledger_ends_the_run() {
     let script = "until [ -e go ]; do sleep 0.01; done; head -c 99999 /dev/zero; exec sleep 600";
     let fixture = shell(script, &[]);
     let mut run = fixture.start().await;
-    fixture.until_running(1, "sh").await;
+    fixture.wait_until_running(1, "sh").await;
     run.fill_ledger();
     std::fs::write(fixture.home.path().join("go"), "").unwrap();
-    assert_eq!(run.ended().await.unwrap_err().code, Code::LedgerUnavailable);
-    assert_eq!(fixture.alive(), NO_PROCESSES);
+    assert_eq!(run.wait_for_end().await.unwrap_err().code, Code::LedgerUnavailable);
+    assert_eq!(fixture.living_pids(), NO_PROCESSES);
     run.clean().await;
 }
 

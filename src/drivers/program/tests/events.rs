@@ -6,7 +6,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::execution::content::{PartKind, StoredPart};
 use algonius_actors::model::execution::event::{EventKind, MessageRole, TextChannel};
-use algonius_actors::model::program::OutputPattern;
+use algonius_actors::model::program::OutputMethod;
 use algonius_actors::report::Report;
 
 use super::fixture::{AttemptRecord, Entry, ProgramFixture, shell};
@@ -21,14 +21,13 @@ fn event_program(lines: &str) -> ProgramFixture {
 
 fn script_program(script: &str, args: &[&str]) -> ProgramFixture {
     let mut fixture = shell(script, args);
-    (fixture.program.output, fixture.program.success.require_output) =
-        (OutputPattern::Events, true);
+    (fixture.program.output, fixture.program.success.require_output) = (OutputMethod::Events, true);
     fixture
 }
 
 fn text_of(record: &AttemptRecord, piece: &StoredPart) -> String {
-    let place = |at| usize::try_from(at).unwrap();
-    let range = place(piece.text.from)..place(piece.text.to);
+    let index = |at| usize::try_from(at).unwrap();
+    let range = index(piece.text.from)..index(piece.text.to);
     record.text(piece.text.channel).get(range).unwrap().to_owned()
 }
 
@@ -59,7 +58,7 @@ fn artifacts(record: &AttemptRecord) -> Vec<(String, PartTexts, bool, bool)> {
 }
 
 fn input_required_exit_code(record: &AttemptRecord) -> Option<i32> {
-    match record.seen.last() {
+    match record.entries.last() {
         Some(Entry::Report(Report::InputRequired { exit_code, .. })) => *exit_code,
         _ => None,
     }
@@ -80,11 +79,11 @@ async fn a_line_of_the_answer_is_visible_while_the_program_runs() {
         echo '{"type":"text","text":"o"}'"#;
     let fixture = script_program(script, &[]);
     let mut run = fixture.start().await;
-    while !matches!(run.next().await, Entry::Event(EventKind::Artifact { .. })) {}
+    while !matches!(run.next_entry().await, Entry::Event(EventKind::Artifact { .. })) {}
     fs::write(fixture.home.path().join("go"), "").unwrap();
-    assert_eq!(run.ended().await, Ok(()));
+    assert_eq!(run.wait_for_end().await, Ok(()));
     run.clean().await;
-    let record = AttemptRecord { result: Ok(()), seen: run.seen };
+    let record = AttemptRecord { result: Ok(()), entries: run.entries };
     let piece = |words: &str, append, last| ("answer".to_owned(), vec![text(words)], append, last);
     assert_eq!(artifacts(&record), [piece("one\n", false, false), piece("two", true, true)]);
 }
@@ -178,11 +177,11 @@ async fn held_back_artifact_text_is_reported_after_a_kill() {
         while :; do sleep 600; done"#;
     let fixture = script_program(script, &[]);
     let mut run = fixture.start().await;
-    while !matches!(run.next().await, Entry::Event(EventKind::Artifact { .. })) {}
+    while !matches!(run.next_entry().await, Entry::Event(EventKind::Artifact { .. })) {}
     run.stop();
-    let result = run.ended().await;
+    let result = run.wait_for_end().await;
     run.clean().await;
-    let record = AttemptRecord { result, seen: run.seen };
+    let record = AttemptRecord { result, entries: run.entries };
     let piece = |words: &str, append, last| ("log".to_owned(), vec![text(words)], append, last);
     assert_eq!(record.code(), Some(Code::Killed));
     assert_eq!(artifacts(&record), [piece("one\n", false, false), piece("two", true, true)]);
@@ -205,7 +204,7 @@ async fn a_question_ends_the_attempt_unless_the_program_fails() {
 
 /// Returns the reported input that the program needs from its caller.
 fn interruption(record: &AttemptRecord) -> Option<Interruption> {
-    match record.seen.last() {
+    match record.entries.last() {
         Some(Entry::Report(Report::InputRequired { interruption, .. })) => Some(*interruption),
         _ => None,
     }

@@ -26,7 +26,7 @@ use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::host::sandbox::{Confinement, Enforcement, Isolation, Sandbox};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::program::{
-    InputPattern, OnServiceLoss, OutputPattern, ProgramSpec, PromptPatterns,
+    InputMethod, OnServiceLoss, OutputMethod, ProgramSpec, PromptPatterns,
 };
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::{LedgerError, WriteBatch};
@@ -39,8 +39,8 @@ use algonius_redact::Redactor;
 use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
 use algonius_warden::confinement::group::{CgroupRoot, ControlGroups};
 use algonius_warden::confinement::landlock::version;
+use algonius_warden::process_holders::{LaunchOptions, ProcessHolders};
 use algonius_warden::testing;
-use algonius_warden::wardens::{LaunchOptions, ProcessHolders};
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OnceCell, watch};
@@ -83,8 +83,10 @@ impl EntryRecorder {
 /// Returns a report with the entries that an execution writes for it: before an end, after a start.
 fn entries_of(report: Report) -> Vec<Entry> {
     let (spawned, lines) = match &report {
-        Report::Started { spawned, .. } => (spawned.clone(), WriteBatch::default()),
-        Report::Ended { lines, .. } | Report::InputRequired { lines, .. } => (None, lines.clone()),
+        Report::Started { start_event: spawned, .. } => (spawned.clone(), WriteBatch::default()),
+        Report::Ended { batch: lines, .. } | Report::InputRequired { batch: lines, .. } => {
+            (None, lines.clone())
+        }
         Report::UsageReported { .. }
         | Report::QuestionOpened { .. }
         | Report::QuestionWithdrawn { .. }
@@ -122,10 +124,10 @@ pub(super) struct ProgramFixture {
     pub(super) instance: Uuid,
     pub(super) home: tempfile::TempDir,
     /// Directory of the control groups, if there are any.
-    pub(super) place: Option<CgroupRoot>,
+    pub(super) cgroup_root: Option<CgroupRoot>,
     /// True if the folders are declared to be in memory.
     pub(super) in_memory: bool,
-    wardens: OnceCell<Arc<ProcessHolders>>,
+    holders: OnceCell<Arc<ProcessHolders>>,
 }
 
 /// Returns a fixture for `sh -c script args…`, read-only, with standard input and output.
@@ -147,8 +149,8 @@ pub(super) fn program(command: &str, args: &[&str]) -> ProgramFixture {
             user: None,
             has_dynamic_user: false,
             working_dir: home.path().to_owned(),
-            input: InputPattern::Stdin,
-            output: OutputPattern::Stdout,
+            input: InputMethod::Stdin,
+            output: OutputMethod::Stdout,
             input_file: "input.txt".to_owned(),
             on_loss: OnServiceLoss::Reattach,
             output_file: "{{ agent_id }}.out".to_owned(),
@@ -166,7 +168,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> ProgramFixture {
             resources: ResourceLimits::default(),
             program_runtime: Default::default(),
             session: None,
-            dialogue: None,
+            stdio_protocol: None,
             usage: UsageRules::default(),
             pool: None,
         },
@@ -179,9 +181,9 @@ pub(super) fn program(command: &str, args: &[&str]) -> ProgramFixture {
         workspace: None,
         instance: Uuid::new_v4(),
         home,
-        place: None,
+        cgroup_root: None,
         in_memory: false,
-        wardens: OnceCell::new(),
+        holders: OnceCell::new(),
     }
 }
 
@@ -201,7 +203,7 @@ fn spec() -> AgentSpec {
         access: Access::ReadOnly,
         worker: WorkerFacts::Program(ProgramFacts { confinement, ..ProgramFacts::default() }),
         limits: WorkLimits {
-            capacity: Capacity { running: None, waiting: 0, queue_timeout: day },
+            capacity: Capacity { max_running: None, max_waiting: 0, queue_timeout: day },
             deadlines: Deadlines { start: day, run: day, idle: None, grace, answer: day },
             sizes: SizeLimits { input: 16 << 20, output: 8 << 20 },
         },
@@ -210,7 +212,7 @@ fn spec() -> AgentSpec {
         budget: Default::default(),
         dedup_window: None,
         override_policy: OverridePolicy::default(),
-        a2a_exposure: Arc::default(),
+        endpoint_config: Arc::default(),
     }
 }
 
@@ -231,8 +233,9 @@ impl ProgramFixture {
 
     pub(super) async fn driver(&self) -> ProcessDriver {
         let (folder, instance) = (self.runtime_dir(), self.instance);
-        let wardens = self.wardens.get_or_init(|| async move {
-            let groups = ControlGroups::open(self.place.clone(), instance, true).map(Arc::new);
+        let holders = self.holders.get_or_init(|| async move {
+            let groups =
+                ControlGroups::open(self.cgroup_root.clone(), instance, true).map(Arc::new);
             let options = testing::launch_options(
                 "drivers::program::tests::process_holder",
                 &folder,
@@ -240,10 +243,14 @@ impl ProgramFixture {
             );
             ProcessHolders::start(LaunchOptions { groups, ..options }).await.unwrap()
         });
-        let wardens = Arc::clone(wardens.await);
+        let holders = Arc::clone(holders.await);
         let (runtime_dir, in_memory) = (self.files_dir(), self.in_memory);
-        let driver_context =
-            DriverContext { runtime_dir, sockets: Vec::new(), bubblewrap: None, in_memory };
+        let driver_context = DriverContext {
+            runtime_dir,
+            sockets: Vec::new(),
+            bubblewrap: None,
+            is_in_memory: in_memory,
+        };
         let unreadable = vec![self.home.path().join("data"), self.files_dir()];
         let service = Arc::new(ServicePaths::new(ProtectedServiceFiles {
             unreadable,
@@ -251,14 +258,14 @@ impl ProgramFixture {
         }));
         let shared =
             context::SharedDriverContext::new(driver_context, service, Arc::new(NoSessions));
-        ProcessDriver::new(Arc::new(self.program.clone()), Arc::new(shared), wardens)
+        ProcessDriver::new(Arc::new(self.program.clone()), Arc::new(shared), holders)
     }
 
     pub(super) async fn start(&self) -> TestAttempt {
         let (report, entries, is_full) = self.report();
         let driver = self.driver().await;
         let lease = Some(driver.start(self.work(), report));
-        TestAttempt { lease, entries, is_full, seen: Vec::new() }
+        TestAttempt { lease, entry_receiver: entries, is_full, entries: Vec::new() }
     }
 
     /// Returns a reporter for a driver, and the receiver of its entries.
@@ -274,12 +281,15 @@ impl ProgramFixture {
             ledger,
             clock: Arc::new(FixedClock),
             redactor: Arc::new(Redactor::new(self.secrets.clone())),
-            output: OutputSettings { limit: self.spec.limits.sizes.output, raw: false },
+            output: OutputSettings {
+                limit: self.spec.limits.sizes.output,
+                publishes_raw_answer: false,
+            },
             progress: watch::Sender::new(Progress::accepted()),
             liveness: Liveness::default(),
-            known: ReplayFilter::default(),
+            replay_filter: ReplayFilter::default(),
             budget_meter: BudgetMeter::of(&self.spec, &BudgetUsages::default()),
-            pending: WriteBuffer::default(),
+            write_buffer: WriteBuffer::default(),
         };
         let report = Reporter::new(attempt_context, move |report| {
             entries_of(report).into_iter().for_each(|entry| _ = sender.send(entry));
@@ -294,8 +304,8 @@ impl ProgramFixture {
             message: MessageId("message".to_owned()),
             context: ContextId(self.context.clone()),
             starts_context: true,
-            idempotency: None,
-            continues: None,
+            idempotency_key: None,
+            continued_execution: None,
             inherited_overrides: Overrides::default(),
             input: self.input.clone(),
         };
@@ -311,11 +321,11 @@ impl ProgramFixture {
     /// Runs the program to its end and cleans up.
     pub(super) async fn run_to_end(&self) -> AttemptRecord {
         let mut run = self.start().await;
-        let result = run.ended().await;
+        let result = run.wait_for_end().await;
         run.clean().await;
-        assert_eq!(self.alive(), Vec::<i32>::new(), "something outlived the clean-up");
+        assert_eq!(self.living_pids(), Vec::<i32>::new(), "something outlived the clean-up");
         assert_eq!(self.leftover_folders(), 0, "files outlived the clean-up");
-        AttemptRecord { result, seen: run.seen }
+        AttemptRecord { result, entries: run.entries }
     }
 
     /// Returns the number of folders of attempts that were not removed. Slots without one are kept for later attempts.
@@ -328,30 +338,30 @@ impl ProgramFixture {
     }
 
     /// Returns the processes of this execution.
-    pub(super) fn alive(&self) -> Vec<i32> {
+    pub(super) fn living_pids(&self) -> Vec<i32> {
         let entry = format!("ALGONIUS_EXECUTION_ID={}", self.execution);
         let belongs_to_execution = |pid: &i32| {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|have| have == entry.as_bytes())
+            environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes())
         };
         let names = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
         names.filter_map(|name| name.to_str()?.parse().ok()).filter(belongs_to_execution).collect()
     }
 
     /// Waits until this number of its processes run `program`.
-    pub(super) async fn until_running(&self, count: usize, program: &str) {
+    pub(super) async fn wait_until_running(&self, count: usize, program: &str) {
         let runs = |pid: &i32| {
             fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == program)
         };
-        until(|| self.alive().iter().filter(|pid| runs(pid)).count() == count).await;
+        wait_until(|| self.living_pids().iter().filter(|pid| runs(pid)).count() == count).await;
     }
 }
 
-/// Waits until a claim is true.
-pub(super) async fn until(claim: impl Fn() -> bool) {
+/// Waits until a condition is true.
+pub(super) async fn wait_until(condition: impl Fn() -> bool) {
     let mut ticks = tokio::time::interval(Duration::from_millis(10));
     let waiting = async {
-        while !claim() {
+        while !condition() {
             ticks.tick().await;
         }
     };

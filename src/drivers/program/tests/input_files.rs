@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::fixture::{ProgramFixture, exists, shell};
 
 fn part(content: Content, filename: Option<&str>, media_type: Option<&str>) -> Part {
-    let own = |text: Option<&str>| text.map(ToOwned::to_owned);
-    Part { content, filename: own(filename), media_type: own(media_type) }
+    let owned = |text: Option<&str>| text.map(ToOwned::to_owned);
+    Part { content, filename: owned(filename), media_type: owned(media_type) }
 }
 
 fn bytes(encoded: &str, filename: Option<&str>) -> Part {
@@ -49,14 +49,20 @@ async fn input_files_are_written_and_listed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unsandboxed_agent_without_files_gets_no_file_list() {
-    let free = |parts| {
+    let unsandboxed = |parts| {
         let mut fixture = file_reader(parts);
         fixture.spec.program_mut().unwrap().confinement.isolation = None;
         fixture
     };
-    assert_eq!(free(vec![Part::text("a")]).run_to_end().await.answer().as_deref(), Some("anone"));
+    assert_eq!(
+        unsandboxed(vec![Part::text("a")]).run_to_end().await.answer().as_deref(),
+        Some("anone")
+    );
     let url = part(Content::Url("u".to_owned()), None, None);
-    assert_eq!(free(vec![url]).run_to_end().await.answer().as_deref(), Some(r#"[{"url":"u"}]"#));
+    assert_eq!(
+        unsandboxed(vec![url]).run_to_end().await.answer().as_deref(),
+        Some(r#"[{"url":"u"}]"#)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

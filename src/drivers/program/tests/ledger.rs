@@ -104,7 +104,11 @@ impl Ledger for EntryRecorder {
         Err(unavailable())
     }
 
-    async fn seed(&self, _: Vec<TokenSeed>, _: DateTime<Utc>) -> Result<(), LedgerError> {
+    async fn replace_seeded_tokens(
+        &self,
+        _: Vec<TokenSeed>,
+        _: DateTime<Utc>,
+    ) -> Result<(), LedgerError> {
         Err(unavailable())
     }
 

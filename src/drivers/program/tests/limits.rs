@@ -12,11 +12,11 @@ fn program_in_group(script: &str) -> (tempfile::TempDir, ProgramFixture) {
     let groups = folder.path().display();
     let find = format!("for G in {groups}/algonius-*-1-1; do :; done; {script}");
     let mut fixture = shell(&find, &[]);
-    fixture.place = Some(simulated_group(folder.path(), &[std::process::id()]).unwrap());
+    fixture.cgroup_root = Some(simulated_group(folder.path(), &[std::process::id()]).unwrap());
     let writable = fixture.program.sandbox.writable.get_or_insert_default();
     writable.push(folder.path().to_owned());
     fixture.program.resources =
-        ResourceLimits { memory: Some(1 << 30), processes: Some(9), grouping: CgroupMode::Auto };
+        ResourceLimits { memory: Some(1 << 30), processes: Some(9), cgroup_mode: CgroupMode::Auto };
     (folder, fixture)
 }
 

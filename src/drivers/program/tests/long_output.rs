@@ -1,6 +1,6 @@
 //! Tests of output over the limit: head and tail are kept for all chunk sizes, and no cut shows a secret.
 
-use algonius_actors::decide::output::truncation::{HeadAndTail, marker};
+use algonius_actors::decide::output::truncation::{HeadAndTailLimits, marker};
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_warden::OutputMemory;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use crate::drivers::output::raw_text::TextStorage;
 const SECRET: &str = "correct-horse-battery-staple";
 
 /// Result of writing a text.
-struct Written {
+struct WrittenOutput {
     raw: String,
     redacted: String,
     dropped: u64,
@@ -26,11 +26,11 @@ fn program_with_limit(limit: usize) -> ProgramFixture {
 }
 
 fn storage() -> TextStorage {
-    TextStorage { account: OutputMemory::of(1 << 30).account(), recorded: None }
+    TextStorage { account: OutputMemory::with_limit(1 << 30).account(), recording: None }
 }
 
 /// Writes a text in pieces of these sizes, and reads it back from the ledger entries.
-async fn written(fixture: &ProgramFixture, text: &[u8], sizes: &[usize]) -> Written {
+async fn write_in_pieces(fixture: &ProgramFixture, text: &[u8], sizes: &[usize]) -> WrittenOutput {
     let (report, mut entries, _) = fixture.report();
     let mut raw_writer = RawWriter::open(
         &report,
@@ -41,13 +41,13 @@ async fn written(fixture: &ProgramFixture, text: &[u8], sizes: &[usize]) -> Writ
     while !rest.is_empty() {
         let size = (*sizes.next().unwrap()).clamp(1, rest.len());
         let (piece, tail) = rest.split_at(size);
-        raw_writer.take(piece).await.unwrap();
+        raw_writer.write(piece).await.unwrap();
         rest = tail;
     }
     let PumpedText { raw, piece } = raw_writer.close().await.unwrap();
     report.flush_pending().await.unwrap();
     let raw = raw.as_str().to_owned();
-    let mut output = Written { raw, redacted: String::new(), dropped: 0 };
+    let mut output = WrittenOutput { raw, redacted: String::new(), dropped: 0 };
     while let Ok(entry) = entries.try_recv() {
         match entry {
             Entry::Chunk(chunk) => {
@@ -85,11 +85,11 @@ proptest! {
         sizes in proptest::collection::vec(1_usize..40_000, 1..5),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let output = runtime.block_on(written(&program_with_limit(limit), text.as_bytes(), &sizes));
+        let output = runtime.block_on(write_in_pieces(&program_with_limit(limit), text.as_bytes(), &sizes));
         for part in ["correct", "horse", "battery", "staple"] {
             prop_assert!(!output.redacted.contains(part), "{}", output.redacted);
         }
-        let HeadAndTail { head, tail } = HeadAndTail::of(limit);
+        let HeadAndTailLimits { head, tail } = HeadAndTailLimits::of(limit);
         if text.len() <= limit {
             prop_assert_eq!((&output.raw, output.dropped), (&text, 0));
         } else {
@@ -115,7 +115,7 @@ proptest! {
 /// Test with the secret at the end of the head and at the start of the tail.
 #[tokio::test]
 async fn no_truncation_point_shows_a_part_of_a_secret() {
-    let HeadAndTail { head, tail } = HeadAndTail::of(4000);
+    let HeadAndTailLimits { head, tail } = HeadAndTailLimits::of(4000);
     for unit in ["to and fro\n", "to and fro "] {
         let words = |length: usize| unit.chars().cycle().take(length).collect::<String>();
         for at in 0..=SECRET.len() {
@@ -128,7 +128,7 @@ async fn no_truncation_point_shows_a_part_of_a_secret() {
                 &words((tail + at).saturating_sub(SECRET.len())),
             ];
             let output =
-                written(&program_with_limit(4000), text.concat().as_bytes(), &[1000]).await;
+                write_in_pieces(&program_with_limit(4000), text.concat().as_bytes(), &[1000]).await;
             assert!(output.dropped > 190_000);
             for part in ["correct", "horse", "battery", "staple", "corr", "aple"] {
                 assert!(!output.redacted.contains(part), "{part} at {at}: {}", output.redacted);
@@ -171,7 +171,7 @@ async fn an_error_after_a_flood_is_recognized() {
 async fn a_truncated_answer_file_keeps_its_ends() {
     let script = r#"{ echo first; yes | head -c 9000000; echo last; } > "$0""#;
     let mut fixture = shell(script, &["{{ output_file }}"]);
-    fixture.program.output = algonius_actors::model::program::OutputPattern::File;
+    fixture.program.output = algonius_actors::model::program::OutputMethod::File;
     fixture.spec.limits.sizes.output = 1000;
     let answer = fixture.run_to_end().await.answer().unwrap();
     let marker = marker(9_000_011 - 1000);

@@ -3,7 +3,7 @@
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content::PartKind;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
-use algonius_actors::model::program::{InputPattern, OutputPattern};
+use algonius_actors::model::program::{InputMethod, OutputMethod};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -11,19 +11,18 @@ use super::fixture::{AttemptRecord, ProgramFixture, shell};
 
 fn file_program(script: &str, args: &[&str]) -> ProgramFixture {
     let mut fixture = shell(script, args);
-    (fixture.program.output, fixture.program.success.require_output) =
-        (OutputPattern::Events, true);
+    (fixture.program.output, fixture.program.success.require_output) = (OutputMethod::Events, true);
     fixture
 }
 
 /// Returns the names and bytes of the delivered files, each an artifact of one part.
 fn files(record: &AttemptRecord) -> Vec<(String, Vec<u8>)> {
     let text = record.text(TextChannel::Parts);
-    let place = |at| usize::try_from(at).unwrap();
+    let index = |at| usize::try_from(at).unwrap();
     let files = record.events().into_iter().filter_map(|event| match event {
         EventKind::Artifact { pieces, .. } => {
             let piece = pieces.first().filter(|piece| piece.kind == PartKind::Bytes)?;
-            let encoded = text.get(place(piece.text.from)..place(piece.text.to)).unwrap();
+            let encoded = text.get(index(piece.text.from)..index(piece.text.to)).unwrap();
             Some((piece.filename.clone().unwrap(), STANDARD.decode(encoded).unwrap()))
         }
         _ => None,
@@ -51,11 +50,14 @@ async fn a_named_file_is_delivered_although_its_path_is_reused() {
         printf two > out/a.bin; echo '{"type":"artifact","file":{"path":"out/a.bin","name":"b"}}'"#;
     let fixture = file_program(script, &[]);
     let mut run = fixture.start().await;
-    while !matches!(run.next().await, super::fixture::Entry::Event(EventKind::Artifact { .. })) {}
+    while !matches!(
+        run.next_entry().await,
+        super::fixture::Entry::Event(EventKind::Artifact { .. })
+    ) {}
     std::fs::write(fixture.home.path().join("go"), "").unwrap();
-    assert_eq!(run.ended().await, Ok(()));
+    assert_eq!(run.wait_for_end().await, Ok(()));
     run.clean().await;
-    let record = AttemptRecord { result: Ok(()), seen: run.seen };
+    let record = AttemptRecord { result: Ok(()), entries: run.entries };
     assert_eq!(files(&record), [file("a.bin", b"one\xff"), file("b", b"two")]);
     assert_eq!(warnings(&record), [""; 0]);
 }
@@ -65,7 +67,7 @@ async fn a_file_in_the_execution_folder_is_delivered_before_cleanup() {
     let script = r#"made="$(dirname "$0")/report.txt"; tr a-z A-Z < "$0" > "$made"
         printf '{"type":"artifact","file":{"path":"%s","media_type":"text/plain"}}' "$made""#;
     let mut fixture = file_program(script, &["{{ input_file }}"]).with_input("loud");
-    fixture.program.input = InputPattern::File;
+    fixture.program.input = InputMethod::File;
     let record = fixture.run_to_end().await;
     assert_eq!((record.code(), files(&record)), (None, vec![file("report.txt", b"LOUD")]));
 }

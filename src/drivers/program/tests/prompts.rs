@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::classify::tty_prompt_detection;
 use algonius_actors::model::execution::event::TextChannel;
-use algonius_actors::model::program::OutputPattern;
+use algonius_actors::model::program::OutputMethod;
 use regex::Regex;
 
 use super::fixture::{ProgramFixture, shell};
@@ -34,7 +34,7 @@ async fn a_silent_program_at_a_prompt_is_stopped_and_fails() {
 #[tokio::test(flavor = "multi_thread")]
 async fn output_before_a_prompt_is_kept() {
     let mut fixture = shell("echo begun; printf 'Go on? [y/N] '; sleep 600 & wait", &[]);
-    fixture.program.output = OutputPattern::Events;
+    fixture.program.output = OutputMethod::Events;
     let record = fixture.run_to_end().await;
     assert_eq!(record.result, Err(tty_prompt_detection::prompt_failure()));
     assert_eq!(record.text(TextChannel::Stdout), "begun\nGo on? [y/N] ");
@@ -80,9 +80,9 @@ async fn another_failure_after_a_prompt_keeps_its_code() {
     use algonius_actors::model::code::Code;
     let script = "printf 'Go on? [y/N] '; echo no; exit 3";
     assert_eq!(shell(script, &[]).run_to_end().await.code(), Some(Code::Exit));
-    let mut off = shell("printf 'Go on? [y/N] '; sleep 0.7; exit 3", &[]);
-    off.program.prompts.patterns = [].into();
-    assert_eq!(off.run_to_end().await.code(), Some(Code::Exit));
+    let mut fixture = shell("printf 'Go on? [y/N] '; sleep 0.7; exit 3", &[]);
+    fixture.program.prompts.patterns = [].into();
+    assert_eq!(fixture.run_to_end().await.code(), Some(Code::Exit));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,44 +1,44 @@
 //! Tests of requests that are refused before a process exists, and of refusals by the system.
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::program::{InputPattern, OutputPattern};
+use algonius_actors::model::program::{InputMethod, OutputMethod};
 use algonius_actors::report::Report;
 
 use super::fixture::{Entry, ProgramFixture, program, shell};
 
 fn program_with_input(args: &[&str], input: &str) -> ProgramFixture {
     let mut fixture = program("/bin/echo", args).with_input(input);
-    fixture.program.input = InputPattern::Args;
+    fixture.program.input = InputMethod::Args;
     fixture
 }
 
 /// Returns the code of the refusal, and asserts that no process started for it.
 async fn refusal(fixture: &ProgramFixture) -> Option<Code> {
     let record = fixture.run_to_end().await;
-    let started =
-        record.seen.iter().any(|entry| matches!(entry, Entry::Report(Report::Started { .. })));
-    assert_eq!(started, record.result.is_ok());
+    let has_started =
+        record.entries.iter().any(|entry| matches!(entry, Entry::Report(Report::Started { .. })));
+    assert_eq!(has_started, record.result.is_ok());
     record.code()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unsafe_or_long_command_lines_are_refused() {
-    let no = Some(Code::InputRejected);
+    let refused = Some(Code::InputRejected);
     let long = "x".repeat(131_071);
     let longer = format!("{long}x");
     let many = ["{{ input }}"; 13];
     for (case, args, input, expected) in [
-        ("zero byte", &["{{ input }}"][..], "a\0b", no),
+        ("zero byte", &["{{ input }}"][..], "a\0b", refused),
         ("longest", &["{{ input }}"], &long, None),
-        ("too long", &["{{ input }}"], &longer, no),
-        ("together too long", &many, &long, no),
-        ("option", &["{{ input }}"], "--help", no),
-        ("option behind another argument", &["-n", "{{input}}"], "-e", no),
-        ("option of a filter", &["{{ input | trim }}"], "  -e", no),
+        ("too long", &["{{ input }}"], &longer, refused),
+        ("together too long", &many, &long, refused),
+        ("option", &["{{ input }}"], "--help", refused),
+        ("option behind another argument", &["-n", "{{input}}"], "-e", refused),
+        ("option of a filter", &["{{ input | trim }}"], "  -e", refused),
         ("guarded option", &["--", "{{ input }}"], "-e", None),
         ("joined option", &["--text={{ input }}"], "-e", None),
-        ("a guard behind it is none", &["{{ input }}", "--"], "-e", no),
-        ("no such parameter", &["{{ param.x }}"], "", no),
+        ("a guard behind it is none", &["{{ input }}", "--"], "-e", refused),
+        ("no such parameter", &["{{ param.x }}"], "", refused),
     ] {
         assert_eq!(refusal(&program_with_input(args, input)).await, expected, "{case}");
     }
@@ -65,7 +65,7 @@ async fn a_file_name_must_stay_in_its_folder() {
     for name in ["../{{ attempt }}", "{{ input }}", "", "..", "a/b"] {
         let mut fixture = shell("true", &[]).with_input("/etc/passwd");
         (fixture.program.output, fixture.program.output_file) =
-            (OutputPattern::File, name.to_owned());
+            (OutputMethod::File, name.to_owned());
         assert_eq!(refusal(&fixture).await, Some(Code::InputRejected), "{name}");
     }
 }

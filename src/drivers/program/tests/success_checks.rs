@@ -7,13 +7,13 @@ use algonius_actors::model::agent::success_criteria::CheckCommand;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::EventKind;
 
-use super::fixture::{AttemptRecord, ProgramFixture, shell, until};
+use super::fixture::{AttemptRecord, ProgramFixture, shell, wait_until};
 
 fn program_with_check(script: &str, check: &str, limit: Duration) -> ProgramFixture {
     let mut fixture = shell(script, &[]);
     let args = ["-c", check, "{{ execution_id }}"].map(ToOwned::to_owned).to_vec();
     let command = PathBuf::from("/bin/sh");
-    fixture.program.success.check = Some(Box::new(CheckCommand { command, args, limit }));
+    fixture.program.success.check = Some(Box::new(CheckCommand { command, args, timeout: limit }));
     fixture
 }
 
@@ -66,9 +66,9 @@ async fn a_check_runs_in_the_work_folder_and_decides_the_outcome() {
         assert_eq!(record.code(), code, "{check}: {:?}", record.result);
         assert_eq!(record.answer().is_some(), code.is_none(), "{check}");
     }
-    let failed = program_with_check("exit 3", "touch seen", CHECK_TIMEOUT);
-    assert_eq!(failed.run_to_end().await.code(), Some(Code::Exit));
-    assert!(!failed.home.path().join("seen").exists(), "what failed is not looked at");
+    let fixture = program_with_check("exit 3", "touch seen", CHECK_TIMEOUT);
+    assert_eq!(fixture.run_to_end().await.code(), Some(Code::Exit));
+    assert!(!fixture.home.path().join("seen").exists(), "what failed is not looked at");
 }
 
 /// Returns the recorded output of a check.
@@ -138,9 +138,9 @@ async fn a_check_that_exceeds_its_timeout_is_killed() {
 async fn a_check_is_cancelled_with_its_attempt() {
     let fixture = program_with_check("echo done", "sleep 600", CHECK_TIMEOUT);
     let mut run = fixture.start().await;
-    fixture.until_running(1, "sleep").await;
+    fixture.wait_until_running(1, "sleep").await;
     run.stop();
-    assert_eq!(run.ended().await.unwrap_err().code, Code::CheckFailed);
+    assert_eq!(run.wait_for_end().await.unwrap_err().code, Code::CheckFailed);
     run.clean().await;
-    until(|| fixture.alive().is_empty()).await;
+    wait_until(|| fixture.living_pids().is_empty()).await;
 }

@@ -30,7 +30,7 @@ fn set_link_target(fixture: &ProgramFixture, folder: &str) {
     symlink(fixture.home.path().join(folder), link).unwrap();
 }
 
-fn place(fixture: &ProgramFixture, folder: &str) -> PathBuf {
+fn folder_path(fixture: &ProgramFixture, folder: &str) -> PathBuf {
     fixture.home.path().canonicalize().unwrap().join(folder)
 }
 
@@ -44,7 +44,7 @@ async fn a_workspace_is_the_link_target_and_readers_have_none() {
     let mut fixture = writer();
     for folder in ["one", "two"] {
         set_link_target(&fixture, folder);
-        assert_eq!(workspace(&fixture).await, Some(Workspace::new(place(&fixture, folder))));
+        assert_eq!(workspace(&fixture).await, Some(Workspace::new(folder_path(&fixture, folder))));
     }
     fixture.program.working_dir = "/nowhere/./x".into();
     assert_eq!(workspace(&fixture).await, Some(Workspace::new("/nowhere/./x")));
@@ -57,7 +57,7 @@ async fn work_stays_in_the_claimed_folder_when_the_link_changes() {
     let mut fixture = writer();
     fixture.workspace = workspace(&fixture).await;
     set_link_target(&fixture, "two");
-    let expected = format!("{}\n", place(&fixture, "one").display());
+    let expected = format!("{}\n", folder_path(&fixture, "one").display());
     assert_eq!(fixture.run_to_end().await.answer(), Some(expected));
 }
 
@@ -65,10 +65,10 @@ async fn work_stays_in_the_claimed_folder_when_the_link_changes() {
 async fn work_does_not_start_when_its_folder_became_a_link() {
     let mut fixture = writer();
     fixture.workspace = workspace(&fixture).await;
-    fs::remove_dir(place(&fixture, "one")).unwrap();
-    symlink(place(&fixture, "two"), place(&fixture, "one")).unwrap();
+    fs::remove_dir(folder_path(&fixture, "one")).unwrap();
+    symlink(folder_path(&fixture, "two"), folder_path(&fixture, "one")).unwrap();
     assert_eq!(fixture.run_to_end().await.code(), Some(Code::NotStarted));
-    fixture.spec.override_policy.folders = vec![place(&fixture, "")];
-    fixture.input.overrides.working_dir = Some(place(&fixture, "one").display().to_string());
+    fixture.spec.override_policy.folders = vec![folder_path(&fixture, "")];
+    fixture.input.overrides.working_dir = Some(folder_path(&fixture, "one").display().to_string());
     assert_eq!(fixture.run_to_end().await.code(), Some(Code::OverrideRefused));
 }

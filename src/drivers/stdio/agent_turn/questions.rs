@@ -17,25 +17,25 @@ pub(super) struct OpenRequests(HashMap<WireId, OpenRequest>);
 struct OpenRequest {
     id: RequestId,
     /// Id of the tool call of a permission request.
-    call: Option<String>,
+    call_id: Option<String>,
 }
 
 impl OpenRequests {
     /// Adds a request. Returns its question with the id under which the answer arrives.
     pub(super) fn add(&mut self, request: AgentRequest) -> (WireId, Question) {
-        let AgentRequest { request: id, kind } = request;
-        let wire = wire_of(&id);
-        let call = match &kind {
+        let AgentRequest { id, kind } = request;
+        let wire = wire_id(&id);
+        let call_id = match &kind {
             AgentRequestKind::Permission { call, .. } => Some(call.id.clone()),
             AgentRequestKind::Form { .. } => None,
         };
-        self.0.insert(wire.clone(), OpenRequest { id, call });
+        self.0.insert(wire.clone(), OpenRequest { id, call_id });
         (wire, question(kind))
     }
 
     /// Removes a request that the agent withdrew.
     pub(super) fn remove(&mut self, request: &RequestId) -> WireId {
-        let wire = wire_of(request);
+        let wire = wire_id(request);
         self.0.remove(&wire);
         wire
     }
@@ -46,8 +46,8 @@ impl OpenRequests {
         wire: &WireId,
         answer: Option<AnswerValue>,
     ) -> Option<(RequestId, Option<AnsweredCall>, RequestAnswer)> {
-        let OpenRequest { id, call } = self.0.remove(wire)?;
-        let is_form = call.is_none();
+        let OpenRequest { id, call_id } = self.0.remove(wire)?;
+        let is_form = call_id.is_none();
         let answer = match answer {
             Some(AnswerValue::Form { values }) => {
                 RequestAnswer::Form { action: FormAction::Accept(values) }
@@ -63,13 +63,14 @@ impl OpenRequests {
                 RequestAnswer::Cancelled
             }
         };
-        let call = call.map(|id| AnsweredCall { id, is_allowed: answer == RequestAnswer::Allow });
+        let call =
+            call_id.map(|id| AnsweredCall { id, is_allowed: answer == RequestAnswer::Allow });
         Some((id, call, answer))
     }
 }
 
 /// Numbers and texts are distinct ids, so their JSON is the id.
-fn wire_of(request: &RequestId) -> WireId {
+fn wire_id(request: &RequestId) -> WireId {
     WireId(request.to_string())
 }
 
@@ -87,10 +88,10 @@ fn question(kind: AgentRequestKind) -> Question {
                 name: option.name,
                 kind: option_kind(option.kind),
             });
-            let (options, message) = (options.collect(), sentence(&call));
-            Question { kind, message, options, subject: Some(subject(call)), schema: None }
+            let (options, message) = (options.collect(), permission_text(&call));
+            Question { kind, message, options, subject: Some(call_subject(call)), schema: None }
         }
-        AgentRequestKind::Form { message, schema, call: _ } => Question {
+        AgentRequestKind::Form { message, schema, call_id: _ } => Question {
             kind: InteractionKind::Form,
             message,
             options: Vec::new(),
@@ -115,7 +116,7 @@ pub(super) fn tool_name(call: &ToolCall) -> String {
     call.name.clone().unwrap_or_else(|| call.kind.as_str().to_owned())
 }
 
-fn sentence(call: &ToolCall) -> String {
+fn permission_text(call: &ToolCall) -> String {
     let tool = tool_name(call);
     let subject = call.command.clone().or_else(|| call.title.clone());
     let subject = subject.or_else(|| call.paths.first().cloned()).or_else(|| call.url.clone());
@@ -125,7 +126,7 @@ fn sentence(call: &ToolCall) -> String {
     }
 }
 
-pub(super) fn subject(call: ToolCall) -> ToolCallSubject {
+pub(super) fn call_subject(call: ToolCall) -> ToolCallSubject {
     let tool = tool_name(&call);
     let diffs = call.diffs.iter().map(|diff| &diff.path);
     let mut paths = call.paths.clone();

@@ -28,9 +28,9 @@ pub(super) struct TurnState {
     answer: ShownAnswer,
     /// Stages of tool calls that were shown.
     reported_stages: HashMap<String, ToolStage>,
-    changed: HashSet<String>,
+    reported_changes: HashSet<String>,
     /// Number of tool calls that were denied.
-    denied: usize,
+    denied_calls: usize,
     is_cancelled: bool,
     is_over: bool,
     failure: Option<Failure>,
@@ -59,35 +59,35 @@ impl TurnState {
 
     /// Returns the failure of a turn that ended in this way; `None` for a success.
     fn failure_of(&mut self, end: TurnOutcome) -> Option<Failure> {
-        let ended = |code, message: &str| Some(Failure::new(code, message));
+        let failure = |code, message: &str| Some(Failure::new(code, message));
         if let Some(failure) = self.failure.take() {
             return Some(failure);
         }
         match end {
-            TurnOutcome::EndTurn if !self.answer.has_text && self.denied > 0 => {
-                ended(Code::Denied, "the agent was denied a tool, and gave no answer")
+            TurnOutcome::EndTurn if !self.answer.has_text && self.denied_calls > 0 => {
+                failure(Code::Denied, "the agent was denied a tool, and gave no answer")
             }
             TurnOutcome::EndTurn => None,
             TurnOutcome::Cancelled if self.is_cancelled => {
-                ended(Code::Cancelled, "the turn was cancelled")
+                failure(Code::Cancelled, "the turn was cancelled")
             }
-            TurnOutcome::Cancelled if self.denied > 0 => {
-                ended(Code::Denied, "the agent ended its turn because it was denied a tool")
+            TurnOutcome::Cancelled if self.denied_calls > 0 => {
+                failure(Code::Denied, "the agent ended its turn because it was denied a tool")
             }
-            TurnOutcome::Cancelled => ended(Code::EndedEarly, "the agent cancelled its turn"),
+            TurnOutcome::Cancelled => failure(Code::EndedEarly, "the agent cancelled its turn"),
             TurnOutcome::MaxTokens => {
-                ended(Code::EndedEarly, "the model reached its limit of tokens")
+                failure(Code::EndedEarly, "the model reached its limit of tokens")
             }
             TurnOutcome::MaxTurnRequests => {
-                ended(Code::EndedEarly, "the agent reached its limit of requests in a turn")
+                failure(Code::EndedEarly, "the agent reached its limit of requests in a turn")
             }
-            TurnOutcome::Refusal => ended(Code::Rejected, "the agent refused to answer"),
+            TurnOutcome::Refusal => failure(Code::Rejected, "the agent refused to answer"),
             TurnOutcome::Failed { message, is_authentication, .. } => {
                 let code = if is_authentication { Code::NotAuthenticated } else { Code::Reported };
                 Some(Failure::new(code, message))
             }
             TurnOutcome::Lost => {
-                ended(Code::EndedEarly, "the agent ended before its turn was over")
+                failure(Code::EndedEarly, "the agent ended before its turn was over")
             }
         }
     }
@@ -109,7 +109,7 @@ impl TurnState {
         }
         let diffs = call.diffs.iter().filter(|_| stage == ToolStage::Completed);
         for diff in diffs {
-            if !self.changed.insert(format!("{} {}", call.id, diff.path)) {
+            if !self.reported_changes.insert(format!("{} {}", call.id, diff.path)) {
                 continue;
             }
             let is_new = diff.old.is_none();
@@ -126,7 +126,7 @@ impl TurnState {
 #[derive(Default)]
 struct ShownAnswer {
     /// Message of the agent to which the latest text belongs.
-    message: Option<String>,
+    message_id: Option<String>,
     has_text: bool,
     is_thinking: bool,
 }
@@ -135,7 +135,7 @@ impl ShownAnswer {
     /// Shows a piece of text.
     async fn show(
         &mut self,
-        (message, channel): (Option<String>, TextRole),
+        (message_id, channel): (Option<String>, TextRole),
         text: String,
         events: &mut EventReader<'_>,
     ) -> Result<(), LedgerError> {
@@ -148,10 +148,10 @@ impl ShownAnswer {
             };
         }
         self.is_thinking = false;
-        if self.has_text && message != self.message {
+        if self.has_text && message_id != self.message_id {
             events.handle_event(ProgramEvent::Superseded).await?;
         }
-        (self.message, self.has_text) = (message, true);
+        (self.message_id, self.has_text) = (message_id, true);
         events.handle_event(ProgramEvent::Draft { text }).await
     }
 }
@@ -165,17 +165,17 @@ impl AgentTurn {
     ) -> Result<bool, LedgerError> {
         let mut steps = std::collections::VecDeque::from(steps);
         while let Some(step) = steps.pop_front() {
-            let more = self.perform_one(step, (events, report)).await?;
-            if self.plan.watch.is_overdue() {
+            let caused_steps = self.perform_step(step, (events, report)).await?;
+            if self.plan.tool_watch.is_overdue() {
                 break; // An answer that was not written is not delivered.
             }
             // What a step causes precedes the steps after it, as in the first run.
-            more.into_iter().rev().for_each(|step| steps.push_front(step));
+            caused_steps.into_iter().rev().for_each(|step| steps.push_front(step));
         }
         Ok(self.state.is_over)
     }
 
-    async fn perform_one(
+    async fn perform_step(
         &mut self,
         step: Step,
         (events, report): (&mut EventReader<'_>, &Reporter),
@@ -184,28 +184,28 @@ impl AgentTurn {
             Step::Send(line) => self.send(&line),
             Step::Opened { id, .. } => {
                 record_session(id, events, report).await?;
-                return Ok(self.prompt());
+                return Ok(self.send_prompt());
             }
             Step::Identified { id, .. } => record_session(id, events, report).await?,
             Step::OpenFailed { fault: OpenFault::UnknownSession, .. }
-                if self.plan.resume.take().is_some() =>
+                if self.plan.resumed_session.take().is_some() =>
             {
                 events.record_lost_session(SESSION_UNKNOWN).await?;
                 report.set_counters(CounterValues::default());
-                return Ok(self.open(SessionStart::New));
+                return Ok(self.open_session(SessionStart::New));
             }
             Step::OpenFailed { fault, message, .. } | Step::InitializeFailed { fault, message } => {
                 self.end(Some(open_failure(&fault, &message)), events);
             }
-            Step::Text { message, channel, text, .. } => {
-                self.state.answer.show((message, channel), text, events).await?;
+            Step::Text { message_id, role, text, .. } => {
+                self.state.answer.show((message_id, role), text, events).await?;
             }
             Step::Tool { call, .. } => {
-                self.tool(&call, events).await?;
-                let failure = self.plan.watch.judge(&call, (events, report)).await?;
+                self.show_tool_call(&call, events).await?;
+                let failure = self.plan.tool_watch.judge(&call, (events, report)).await?;
                 return Ok(failure.map_or_else(Vec::new, |failure| self.cancel_for(failure)));
             }
-            Step::Usage { usage, .. } => count(usage, events).await?,
+            Step::Usage { usage, .. } => record_usage(usage, events).await?,
             Step::Warning { text, .. } => events.warn(&text).await?,
             Step::ProtocolError { message } => events.warn(&message).await?,
             Step::Request { request, .. } => {
@@ -218,14 +218,14 @@ impl AgentTurn {
             Step::Withdraw { request, .. } => {
                 report.report_withdrawal(self.requests.remove(&request));
             }
-            Step::TurnEnded { end, usage, .. } => {
+            Step::TurnEnded { outcome, usage, .. } => {
                 if let Some(usage) = usage {
-                    count(usage, events).await?;
+                    record_usage(usage, events).await?;
                 }
-                if end == TurnOutcome::EndTurn {
+                if outcome == TurnOutcome::EndTurn {
                     events.handle_event(ProgramEvent::Accepted).await?;
                 }
-                let failure = self.state.failure_of(end);
+                let failure = self.state.failure_of(outcome);
                 self.end(failure, events);
             }
             Step::Initialized(_)
@@ -243,9 +243,9 @@ impl AgentTurn {
         let Some((request, call, answer)) = self.requests.answer(wire, answer) else {
             return Vec::new();
         };
-        let steps = self.connection.command(Command::Answer {
+        let steps = self.connection.perform(Command::Answer {
             session: SESSION_KEY,
-            request: request.clone(),
+            request_id: request.clone(),
             answer,
         });
         // Only a written line is a delivered answer.
@@ -254,8 +254,8 @@ impl AgentTurn {
 
     /// Counts the answer to a permission request. A replay reports the answers again, so no earlier place may count them.
     fn record_answer(&mut self, call: AnsweredCall) {
-        self.state.denied += usize::from(!call.is_allowed);
-        self.plan.watch.record_answer(call);
+        self.state.denied_calls += usize::from(!call.is_allowed);
+        self.plan.tool_watch.record_answer(call);
     }
 
     /// Reports a question. Returns the steps that cancel the turn instead, if the tool call exceeds the limit.
@@ -265,7 +265,7 @@ impl AgentTurn {
         (events, report): (&mut EventReader<'_>, &Reporter),
     ) -> Result<Vec<Step>, LedgerError> {
         if let AgentRequestKind::Permission { call, .. } = &request.kind
-            && let Some(failure) = self.plan.watch.count(call)
+            && let Some(failure) = self.plan.tool_watch.count(call)
         {
             return Ok(self.cancel_for(failure));
         }
@@ -284,7 +284,7 @@ impl AgentTurn {
         if self.connection.has_sent_cancel() {
             return Vec::new();
         }
-        self.connection.command(Command::Cancel { session: SESSION_KEY })
+        self.connection.perform(Command::Cancel { session: SESSION_KEY })
     }
 
     fn end(&mut self, failure: Option<Failure>, events: &mut EventReader<'_>) {
@@ -292,7 +292,7 @@ impl AgentTurn {
         failure.into_iter().for_each(|failure| events.fail_for(failure));
     }
 
-    async fn tool(
+    async fn show_tool_call(
         &mut self,
         call: &ToolCall,
         events: &mut EventReader<'_>,
@@ -324,7 +324,7 @@ async fn record_session(
     events.handle_event(ProgramEvent::Session { id }).await
 }
 
-async fn count(usage: TokenUsage, events: &mut EventReader<'_>) -> Result<(), LedgerError> {
+async fn record_usage(usage: TokenUsage, events: &mut EventReader<'_>) -> Result<(), LedgerError> {
     let TokenUsage { input, output, cached, reasoning, .. } = usage;
     let numbers = [
         ("input_tokens", input),

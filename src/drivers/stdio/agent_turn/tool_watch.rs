@@ -14,7 +14,7 @@ use algonius_actors::report::Reporter;
 use algonius_protocols::{AnsweredCall, ToolCall};
 use tokio::time::{Instant, sleep_until};
 
-use super::questions::{subject, tool_name};
+use super::questions::{call_subject, tool_name};
 use crate::drivers::adapters::event_reader::EventReader;
 use crate::drivers::output::display_label::label;
 
@@ -36,7 +36,7 @@ pub(in crate::drivers) struct ToolWatch {
 #[derive(Debug, Clone, Default)]
 struct WatchedCall {
     /// Latest answer to a permission request about the call.
-    answer: Option<PermissionVerdict>,
+    verdict: Option<PermissionVerdict>,
     is_reported: bool,
 }
 
@@ -56,21 +56,21 @@ impl ToolWatch {
     /// turn that must end because of the call.
     pub(super) fn count(&mut self, call: &ToolCall) -> Option<Failure> {
         self.calls.entry(call.id.clone()).or_default();
-        let calls = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
+        let call_count = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
         let policy = self.spec.permissions();
-        if self.ends_at.is_some() || !permission::exceeds_limit(policy, calls) {
+        if self.ends_at.is_some() || !permission::exceeds_limit(policy, call_count) {
             return None;
         }
         let limit = policy.max_tool_calls.unwrap_or_default();
         let message = format!("the agent began more than {limit} tool calls in its turn");
-        Some(self.end(Code::ToolLimit, message))
+        Some(self.end_turn(Code::ToolLimit, message))
     }
 
     /// Records the answer to a permission request.
     pub(super) fn record_answer(&mut self, call: AnsweredCall) {
-        let answer =
+        let verdict =
             if call.is_allowed { PermissionVerdict::Allow } else { PermissionVerdict::Deny };
-        self.calls.entry(call.id).or_default().answer = Some(answer);
+        self.calls.entry(call.id).or_default().verdict = Some(verdict);
     }
 
     /// Counts and judges a call that the agent reports. Returns the failure of a turn that must end because of the
@@ -90,24 +90,24 @@ impl ToolWatch {
         let message =
             format!("the agent used the tool `{}` {cause}", label(report, &tool_name(call)));
         tracing::warn!(agent = %self.spec.id, violation = %message, "tool call without permission");
-        match self.spec.permissions().unauthorized {
-            OnUnauthorized::Stop => Ok(Some(self.end(Code::UnauthorizedTool, message))),
+        match self.spec.permissions().on_unauthorized {
+            OnUnauthorized::Stop => Ok(Some(self.end_turn(Code::UnauthorizedTool, message))),
             OnUnauthorized::Report => events.warn(&message).await.map(|()| None),
         }
     }
 
     /// Returns in which way a call violates the policy, as the rest of a clause; each call violates it once.
     fn violation(&mut self, call: &ToolCall) -> Option<String> {
-        let known = self.calls.get_mut(&call.id)?;
+        let watched_call = self.calls.get_mut(&call.id)?;
         // A turn that is being cancelled has its failure, and its calls may end in any way.
-        let is_settled = known.is_reported || self.ends_at.is_some();
-        if is_settled || !permission::is_unauthorized(known.answer, call.status.as_str()) {
+        let is_settled = watched_call.is_reported || self.ends_at.is_some();
+        if is_settled || !permission::is_unauthorized(watched_call.verdict, call.status.as_str()) {
             return None;
         }
         let (policy, workspace) = (self.spec.permissions(), self.workspace.as_deref());
-        let subject = subject(call.clone());
+        let subject = call_subject(call.clone());
         let (decision, rule) = permission::verdict(policy, &subject, workspace);
-        let cause = match (known.answer, decision) {
+        let cause = match (watched_call.verdict, decision) {
             (Some(_), _) => "although it was denied".to_owned(),
             (None, PermissionVerdict::Allow) => return None, // An allowed call needs no request.
             (None, PermissionVerdict::Deny) => format!("which the policy denies: {rule}"),
@@ -118,7 +118,7 @@ impl ToolWatch {
                 format!("without a request for permission, which the policy requires: {rule}")
             }
         };
-        known.is_reported = true;
+        watched_call.is_reported = true;
         Some(cause)
     }
 
@@ -140,7 +140,7 @@ impl ToolWatch {
         self.ends_at.is_some_and(|time| time <= Instant::now())
     }
 
-    fn end(&mut self, code: Code, message: String) -> Failure {
+    fn end_turn(&mut self, code: Code, message: String) -> Failure {
         self.ends_at = Some(Instant::now() + self.spec.limits.deadlines.grace);
         Failure::new(code, message)
     }

@@ -81,7 +81,7 @@ impl FrameDecoder {
     fn next(&mut self) -> Option<Option<Frame>> {
         match self.framing {
             Framing::Lines => self.next_line(),
-            Framing::ContentLength => self.next_counted(),
+            Framing::ContentLength => self.next_with_length(),
         }
     }
 
@@ -99,29 +99,29 @@ impl FrameDecoder {
             return Some(Some(Frame::Invalid));
         }
         let line = line.trim_ascii();
-        Some((!line.is_empty()).then(|| read(line)))
+        Some((!line.is_empty()).then(|| parse_frame(line)))
     }
 
-    fn next_counted(&mut self) -> Option<Option<Frame>> {
-        let Some((header, body)) = header(&self.bytes) else {
-            return (self.bytes.len() > MAX_HEADER_BYTES).then(|| Some(self.fail()));
+    fn next_with_length(&mut self) -> Option<Option<Frame>> {
+        let Some((header_end, body_start)) = header_bounds(&self.bytes) else {
+            return (self.bytes.len() > MAX_HEADER_BYTES).then(|| Some(self.desynchronize()));
         };
-        let Some(length) = self.bytes.get(..header).and_then(length) else {
-            return Some(Some(self.fail()));
+        let Some(length) = self.bytes.get(..header_end).and_then(content_length) else {
+            return Some(Some(self.desynchronize()));
         };
         if length > MAX_MESSAGE_BYTES as u64 {
-            let rest = self.bytes.split_off(body);
+            let rest = self.bytes.split_off(body_start);
             self.skipped = Skip::Bytes(length);
             self.bytes = self.skip(&rest).to_vec();
             return Some(Some(Frame::Invalid));
         }
-        let end = body + usize::try_from(length).unwrap_or(usize::MAX);
-        let frame = read(self.bytes.get(body..end)?);
+        let end = body_start + usize::try_from(length).unwrap_or(usize::MAX);
+        let frame = parse_frame(self.bytes.get(body_start..end)?);
         self.bytes.drain(..end);
         Some(Some(frame))
     }
 
-    fn fail(&mut self) -> Frame {
+    fn desynchronize(&mut self) -> Frame {
         // Without a length the start of the next message cannot be found.
         (self.bytes, self.skipped) = (Vec::new(), Skip::Everything);
         Frame::Desynchronized
@@ -138,12 +138,12 @@ pub(super) fn encode(framing: Framing, message: &Value) -> Vec<u8> {
     .into_bytes()
 }
 
-fn read(bytes: &[u8]) -> Frame {
+fn parse_frame(bytes: &[u8]) -> Frame {
     serde_json::from_slice(bytes).map_or(Frame::Invalid, Frame::Message)
 }
 
 /// Returns the end of the header and the start of the body.
-fn header(bytes: &[u8]) -> Option<(usize, usize)> {
+fn header_bounds(bytes: &[u8]) -> Option<(usize, usize)> {
     let within = bytes.get(..bytes.len().min(MAX_HEADER_BYTES + 4)).unwrap_or_default();
     let find = |end: &[u8]| {
         within.windows(end.len()).position(|found| found == end).map(|at| (at, at + end.len()))
@@ -152,7 +152,7 @@ fn header(bytes: &[u8]) -> Option<(usize, usize)> {
 }
 
 /// Returns the length that the header gives, if it gives exactly one.
-fn length(header: &[u8]) -> Option<u64> {
+fn content_length(header: &[u8]) -> Option<u64> {
     let header = str::from_utf8(header).ok()?;
     let mut lengths = header.lines().filter_map(|line| {
         let (name, value) = line.split_once(':')?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::program::stdio_protocol::{NoticeKind, NoticeMethod, RpcCall, RpcSpec};
+use algonius_actors::model::program::stdio_protocol::{NoticeKind, NoticeRule, RpcCall, RpcSpec};
 use serde_json::{Map, Value, json};
 
 use super::StdioStep;
@@ -34,17 +34,17 @@ enum RpcStage {
 /// JSON-RPC call to a program.
 pub(in crate::drivers) struct RpcExchange {
     spec: Arc<RpcSpec>,
-    frames: FrameDecoder,
+    decoder: FrameDecoder,
     stage: RpcStage,
     initialize: Option<RpcCall>,
     initialized: Option<RpcCall>,
-    ask: RpcCall,
+    request: RpcCall,
     cancel: Option<RpcCall>,
     /// Id of the request; the initialization has the previous number.
-    id: u64,
+    request_id: u64,
     /// True if notifications brought some of the answer.
     has_text: bool,
-    was_warned: bool,
+    has_warned: bool,
 }
 
 impl RpcExchange {
@@ -62,29 +62,29 @@ impl RpcExchange {
         let initialize = fill_optional_call(&spec.initialize)?.filter(|_| number == 0);
         let stage = if initialize.is_some() { RpcStage::Initializing } else { RpcStage::Calling };
         Ok(Self {
-            frames: FrameDecoder::new(spec.framing),
+            decoder: FrameDecoder::new(spec.framing),
             stage,
             initialize,
             initialized: fill_optional_call(&spec.initialized)?,
-            ask: fill_call(&spec.ask)?,
+            request: fill_call(&spec.submit)?,
             cancel: fill_optional_call(&spec.cancel)?,
-            id: number + 2,
+            request_id: number + 2,
             has_text: false,
-            was_warned: false,
+            has_warned: false,
             spec: Arc::new(spec.clone()),
         })
     }
 
     pub(super) fn open(&mut self) -> Vec<u8> {
         match &self.initialize {
-            Some(call) => self.write(call, Some(self.id - 1)),
-            None => self.write(&self.ask, Some(self.id)),
+            Some(call) => self.encode_call(call, Some(self.request_id - 1)),
+            None => self.encode_call(&self.request, Some(self.request_id)),
         }
     }
 
     pub(super) fn receive(&mut self, bytes: &[u8]) -> Vec<StdioStep> {
-        let frames = self.frames.push(bytes);
-        frames.into_iter().flat_map(|frame| self.take(frame)).collect()
+        let frames = self.decoder.push(bytes);
+        frames.into_iter().flat_map(|frame| self.handle_frame(frame)).collect()
     }
 
     /// Returns the cancel message. Without configured parameters it names the call by its id, as the Language Server
@@ -92,26 +92,26 @@ impl RpcExchange {
     pub(super) fn interrupt(&self) -> Option<Vec<u8>> {
         let mut call = self.cancel.clone()?;
         if call.params.is_null() {
-            call.params = json!({"id": self.id});
+            call.params = json!({"id": self.request_id});
         }
-        Some(self.write(&call, None))
+        Some(self.encode_call(&call, None))
     }
 
-    fn take(&mut self, frame: Frame) -> Vec<StdioStep> {
+    fn handle_frame(&mut self, frame: Frame) -> Vec<StdioStep> {
         if self.stage == RpcStage::Over {
             return Vec::new();
         }
         match frame {
             Frame::Message(Value::Array(messages)) => {
-                messages.into_iter().flat_map(|message| self.read(message)).collect()
+                messages.into_iter().flat_map(|message| self.handle_message(message)).collect()
             }
-            Frame::Message(message) => self.read(message),
+            Frame::Message(message) => self.handle_message(message),
             Frame::Invalid => self.warn(),
             Frame::Desynchronized => self.fail(Failure::new(Code::AnswerMissing, INVALID_OUTPUT)),
         }
     }
 
-    fn read(&mut self, message: Value) -> Vec<StdioStep> {
+    fn handle_message(&mut self, message: Value) -> Vec<StdioStep> {
         let Value::Object(mut message) = message else { return self.warn() };
         let id = message.remove("id").filter(|id| !id.is_null());
         let method = message.get("method").and_then(Value::as_str).map(str::to_owned);
@@ -127,7 +127,11 @@ impl RpcExchange {
     }
 
     fn is_own_id(&self, id: &Value) -> bool {
-        let current_id = if self.stage == RpcStage::Initializing { self.id - 1 } else { self.id };
+        let current_id = if self.stage == RpcStage::Initializing {
+            self.request_id - 1
+        } else {
+            self.request_id
+        };
         id.as_u64() == Some(current_id)
             || id.as_str().is_some_and(|id| id == current_id.to_string())
     }
@@ -142,15 +146,15 @@ impl RpcExchange {
     }
 
     fn handle_notification(&mut self, method: &str, params: Option<Value>) -> Vec<StdioStep> {
-        let Some(NoticeMethod { kind, pointer }) = self.spec.notices.get(method) else {
+        let Some(NoticeRule { kind, pointer }) = self.spec.notices.get(method) else {
             return Vec::new();
         };
         let params = params.unwrap_or_default();
         let Some(value) = params.pointer(pointer) else { return Vec::new() };
         let event = match kind {
             NoticeKind::Text => text(value).map(|text| ProgramEvent::Text { text }),
-            NoticeKind::Status => text(value).map(status),
-            NoticeKind::Usage => usage(value),
+            NoticeKind::Status => text(value).map(status_event),
+            NoticeKind::Usage => usage_event(value),
             NoticeKind::Session => text(value).map(|id| ProgramEvent::Session { id }),
         };
         self.has_text |= matches!(event, Some(ProgramEvent::Text { .. }));
@@ -159,42 +163,48 @@ impl RpcExchange {
 
     fn handle_response(&mut self, mut message: Map<String, Value>) -> Vec<StdioStep> {
         if let Some(error) = message.get("error").filter(|error| !error.is_null()) {
-            let event = StdioStep::Event(self.failed(error));
+            let event = StdioStep::Event(self.failure_event(error));
             return [event].into_iter().chain(self.end(None)).collect();
         }
         let result = message.remove("result").unwrap_or_default();
-        let session = self.spec.session.as_ref().and_then(|at| result.pointer(at)).and_then(text);
+        let session =
+            self.spec.session.as_ref().and_then(|pointer| result.pointer(pointer)).and_then(text);
         let session = session.map(|id| StdioStep::Event(ProgramEvent::Session { id }));
-        let rest = match self.stage {
+        let next_steps = match self.stage {
             RpcStage::Initializing => self.send_request(),
-            RpcStage::Calling | RpcStage::Over => self.result(&result),
+            RpcStage::Calling | RpcStage::Over => self.handle_result(&result),
         };
-        session.into_iter().chain(rest).collect()
+        session.into_iter().chain(next_steps).collect()
     }
 
     /// Sends the request, because the program is initialized.
     fn send_request(&mut self) -> Vec<StdioStep> {
         self.stage = RpcStage::Calling;
-        let initialized = self.initialized.as_ref().map(|call| self.write(call, None));
-        let request = self.write(&self.ask, Some(self.id));
+        let initialized = self.initialized.as_ref().map(|call| self.encode_call(call, None));
+        let request = self.encode_call(&self.request, Some(self.request_id));
         initialized.into_iter().chain([request]).map(StdioStep::Write).collect()
     }
 
     /// Handles the result. Text from notifications is the answer; the text of the result is the answer only without
     /// them.
-    fn result(&mut self, result: &Value) -> Vec<StdioStep> {
-        let used = self.spec.usage.as_ref().and_then(|at| result.pointer(at)).and_then(usage);
+    fn handle_result(&mut self, result: &Value) -> Vec<StdioStep> {
+        let usage = self
+            .spec
+            .usage
+            .as_ref()
+            .and_then(|pointer| result.pointer(pointer))
+            .and_then(usage_event);
         let answer_text = result.pointer(&self.spec.result).and_then(text);
         let failure = match (&answer_text, self.has_text) {
             (None, false) => Some(Failure::new(Code::AnswerMissing, NO_ANSWER)),
             _ => None,
         };
         let answer = answer_text.filter(|_| !self.has_text).map(|text| ProgramEvent::Text { text });
-        let events = [used, answer].into_iter().flatten().map(StdioStep::Event);
+        let events = [usage, answer].into_iter().flatten().map(StdioStep::Event);
         events.chain(self.end(failure)).collect()
     }
 
-    fn failed(&self, error: &Value) -> ProgramEvent {
+    fn failure_event(&self, error: &Value) -> ProgramEvent {
         let code = error.get("code").and_then(Value::as_i64);
         let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
         let is_transient = code.is_some_and(|code| self.spec.transient_codes.contains(&code));
@@ -215,14 +225,14 @@ impl RpcExchange {
 
     fn warn(&mut self) -> Vec<StdioStep> {
         // A program may write much that is no JSON-RPC, and one warning is enough.
-        if std::mem::replace(&mut self.was_warned, true) {
+        if std::mem::replace(&mut self.has_warned, true) {
             return Vec::new();
         }
         let message = "a part of the agent's output is not JSON-RPC; it is kept as text";
         vec![StdioStep::Warn(message.to_owned())]
     }
 
-    fn write(&self, call: &RpcCall, id: Option<u64>) -> Vec<u8> {
+    fn encode_call(&self, call: &RpcCall, id: Option<u64>) -> Vec<u8> {
         let mut message = json!({"jsonrpc": "2.0", "method": call.method});
         if let Value::Object(members) = &mut message {
             members.extend(id.map(|id| ("id".to_owned(), id.into())));
@@ -242,12 +252,12 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-fn status(text: String) -> ProgramEvent {
+fn status_event(text: String) -> ProgramEvent {
     ProgramEvent::Status { state: String::new(), content: Some(EventContent::text(text)) }
 }
 
 /// Returns an event with numbers by name.
-fn usage(value: &Value) -> Option<ProgramEvent> {
+fn usage_event(value: &Value) -> Option<ProgramEvent> {
     let fields = value.as_object()?.clone();
     Some(ProgramEvent::Usage { fields, cumulative: false })
 }

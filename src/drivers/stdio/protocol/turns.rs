@@ -24,11 +24,11 @@ enum TurnPhase {
 /// Turn of a program.
 pub(in crate::drivers) struct ProgramTurn {
     message: Vec<u8>,
-    interrupt: Option<Vec<u8>>,
+    interrupt_message: Option<Vec<u8>>,
     end: TurnEnd,
     phase: TurnPhase,
     /// Remainder of the echoed message that has not arrived yet.
-    echo: Vec<u8>,
+    pending_echo: Vec<u8>,
     /// Line that has no end yet.
     line: Vec<u8>,
     /// True if the line is too long to be an end mark.
@@ -36,7 +36,7 @@ pub(in crate::drivers) struct ProgramTurn {
     /// True if the answer has any text so far.
     has_text: bool,
     /// True if the program wrote more together with the end mark.
-    has_more: bool,
+    has_extra_output: bool,
 }
 
 impl ProgramTurn {
@@ -53,15 +53,15 @@ impl ProgramTurn {
             let reason = "the agent accepts only messages of one line";
             return Err(Failure::new(Code::InputRejected, reason));
         }
-        let interrupt =
+        let interrupt_message =
             spec.interrupt.as_ref().map(|template| render_message(template, values)).transpose()?;
         let message = render_message(&spec.message, values)?;
         let end = spec.end.clone();
         let prompts_at_start = matches!(&end, TurnEnd::Prompt(prompt) if prompt.is_at_start);
         Ok(Self {
-            echo: if spec.echo { message.clone() } else { Vec::new() },
+            pending_echo: if spec.echo { message.clone() } else { Vec::new() },
             message,
-            interrupt,
+            interrupt_message,
             end,
             phase: if prompts_at_start && number == 0 {
                 TurnPhase::Starting
@@ -71,7 +71,7 @@ impl ProgramTurn {
             line: Vec::new(),
             is_long: false,
             has_text: false,
-            has_more: false,
+            has_extra_output: false,
         })
     }
 
@@ -85,17 +85,17 @@ impl ProgramTurn {
     }
 
     pub(super) fn interrupt(&self) -> Option<Vec<u8>> {
-        self.interrupt.clone()
+        self.interrupt_message.clone()
     }
 
     pub(super) fn receive(&mut self, bytes: &[u8]) -> Vec<StdioStep> {
         let mut steps = Vec::new();
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.phase == TurnPhase::Over {
-                self.has_more |= !part.trim_ascii().is_empty();
+                self.has_extra_output |= !part.trim_ascii().is_empty();
                 continue;
             }
-            self.take(part, &mut steps);
+            self.handle_part(part, &mut steps);
         }
         if self.phase != TurnPhase::Over && self.is_prompt() {
             self.handle_prompt(&mut steps);
@@ -115,7 +115,7 @@ impl ProgramTurn {
         if let Some(length) = self.text_before_prompt() {
             let text: Vec<_> = self.line.drain(..length).collect();
             if self.phase != TurnPhase::Starting {
-                self.answer(text, &mut steps);
+                self.add_answer(text, &mut steps);
             }
             self.handle_prompt(&mut steps);
         }
@@ -138,22 +138,22 @@ impl ProgramTurn {
     }
 
     /// Returns true if the program wrote more together with the end mark of the turn.
-    pub(super) const fn has_more(&self) -> bool {
-        self.has_more
+    pub(super) const fn has_extra_output(&self) -> bool {
+        self.has_extra_output
     }
 
-    fn take(&mut self, part: &[u8], steps: &mut Vec<StdioStep>) {
+    fn handle_part(&mut self, part: &[u8], steps: &mut Vec<StdioStep>) {
         self.line.extend_from_slice(part);
         if part.ends_with(b"\n") {
             let line = std::mem::take(&mut self.line);
             let is_long = std::mem::take(&mut self.is_long) || line.len() > MAX_MARK_LINE_BYTES;
-            if self.phase == TurnPhase::Starting || self.is_echo(&line) {
+            if self.phase == TurnPhase::Starting || self.consume_echo(&line) {
                 return;
             }
             let is_end = !is_long && self.is_end(&line);
             let is_content = !is_end || matches!(self.end, TurnEnd::Json(_));
             if is_content {
-                self.answer(line, steps);
+                self.add_answer(line, steps);
             }
             if is_end {
                 self.phase = TurnPhase::Over;
@@ -164,31 +164,33 @@ impl ProgramTurn {
             self.is_long = true;
             let text = std::mem::take(&mut self.line);
             if self.phase != TurnPhase::Starting {
-                self.answer(text, steps);
+                self.add_answer(text, steps);
             }
         }
     }
 
-    fn answer(&mut self, text: Vec<u8>, steps: &mut Vec<StdioStep>) {
+    fn add_answer(&mut self, text: Vec<u8>, steps: &mut Vec<StdioStep>) {
         self.has_text |= !text.trim_ascii().is_empty();
         // Adjacent pieces are merged into one: a piece for each line would make long answers slow to read.
         match steps.last_mut() {
-            Some(StdioStep::Output(before)) => before.extend(text),
+            Some(StdioStep::Output(previous)) => previous.extend(text),
             _ => steps.push(StdioStep::Output(text)),
         }
     }
 
     /// Returns true if a line is the next one of the echoed message. After the first different line, all lines belong
     /// to the answer.
-    fn is_echo(&mut self, line: &[u8]) -> bool {
-        let bare = |line: &[u8]| line.trim_ascii_end().len();
-        let next = self.echo.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
+    fn consume_echo(&mut self, line: &[u8]) -> bool {
+        let trimmed_length = |line: &[u8]| line.trim_ascii_end().len();
+        let next =
+            self.pending_echo.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
         let length = next.len();
-        let is_same = length > 0 && next.get(..bare(next)) == line.get(..bare(line));
+        let is_same =
+            length > 0 && next.get(..trimmed_length(next)) == line.get(..trimmed_length(line));
         if is_same {
-            self.echo.drain(..length);
+            self.pending_echo.drain(..length);
         } else {
-            self.echo.clear();
+            self.pending_echo.clear();
         }
         is_same
     }
@@ -385,7 +387,7 @@ mod tests {
     fn an_end_before_the_answer_names_its_configuration_key() {
         let mut turn = turn(TurnEnd::Regex(Regex::new("").unwrap()), "x").unwrap();
         turn.receive(b"\nthe answer\n");
-        assert!(turn.is_empty() && turn.has_more());
+        assert!(turn.is_empty() && turn.has_extra_output());
         let failure = turn.early_end_failure();
         assert_eq!(failure.code, Code::EmptyAnswer);
         assert!(failure.message.contains("`turn.end_regex`"), "{failure}");

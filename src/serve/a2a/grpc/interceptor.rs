@@ -36,10 +36,10 @@ pub(super) struct GrpcCall {
     /// Caller, if the call has a token. The key of an agent, or the absence of a credential, is checked again with
     /// the message: it is valid for that agent only, and only the message may name the agent.
     caller: Option<Caller>,
-    client: Option<ClientAddress>,
+    client_address: Option<ClientAddress>,
     headers: HeaderMap,
     /// Agent whose name is the first label of the host name.
-    host: Option<AgentId>,
+    host_agent: Option<AgentId>,
     version: ProtocolVersion,
 }
 
@@ -61,9 +61,9 @@ pub(super) async fn admit(State(app): State<App>, request: Request, next: Next) 
             );
             response
         }
-        Err(refused) => {
-            let seconds = refused.retry_after();
-            let status = status::of(&refused.at(app.api.reader.now()));
+        Err(refusal) => {
+            let seconds = refusal.retry_after();
+            let status = status::v1_status(&refusal.into_failure_at(app.api.reader.now()));
             let mut response = status.into_http::<Body>();
             if let Some(seconds) = seconds {
                 response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
@@ -76,28 +76,28 @@ pub(super) async fn admit(State(app): State<App>, request: Request, next: Next) 
 /// True if a request is a gRPC call, by its media type.
 pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let rest = text.and_then(|text| text.strip_prefix("application/grpc"));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['+', ';']))
+    let suffix = text.and_then(|text| text.strip_prefix("application/grpc"));
+    suffix.is_some_and(|suffix| suffix.is_empty() || suffix.starts_with(['+', ';']))
 }
 
 async fn prepare(app: &App, request: Request) -> Result<Request, EarlyRefusal> {
-    let (mut parts, rest) = request.into_parts();
-    let client = parts.extensions.get::<ClientAddress>().cloned();
+    let (mut parts, body) = request.into_parts();
+    let client_address = parts.extensions.get::<ClientAddress>().cloned();
     let caller = if parts.headers.contains_key(header::AUTHORIZATION) {
-        Some(caller::authenticate(app, client.as_ref(), &parts.headers, None).await?)
+        Some(caller::authenticate(app, client_address.as_ref(), &parts.headers, None).await?)
     } else {
-        caller::authenticate_for_any(app, client.as_ref(), &parts.headers).await?;
+        caller::authenticate_for_any(app, client_address.as_ref(), &parts.headers).await?;
         None
     };
-    let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = parts.uri.host().or(named).and_then(|host| agent_of_host(app, host));
+    let host_header = parts.headers.get(header::HOST).and_then(|value| value.to_str().ok());
+    let host_agent = parts.uri.host().or(host_header).and_then(|host| agent_of_host(app, host));
     let headers = parts.headers.clone();
     // The service that decodes the message knows its version and replaces this value.
     let version = ProtocolVersion::V0_3;
-    parts.extensions.insert(GrpcCall { caller, client, headers, host, version });
+    parts.extensions.insert(GrpcCall { caller, client_address, headers, host_agent, version });
     // The limit of the configuration is that of the message; the frame comes on top.
     let limit = app.body_limits.max_bytes.saturating_add(MESSAGE_PREFIX_BYTES);
-    let message = body::read_body(app, &parts.headers, rest, limit).await?;
+    let message = body::read_body(app, &parts.headers, body, limit).await?;
     Ok(Request::from_parts(parts, Body::from(message)))
 }
 
@@ -111,7 +111,7 @@ fn agent_of_host(app: &App, host: &str) -> Option<AgentId> {
 
 impl GrpcCall {
     /// Splits a call into its head and its message, and checks that a named version is this version.
-    pub(super) fn of<T>(
+    pub(super) fn split<T>(
         mut request: tonic::Request<T>,
         version: ProtocolVersion,
     ) -> Result<(Self, T), Failure> {
@@ -120,7 +120,7 @@ impl GrpcCall {
         let call = Self { version, ..call.ok_or_else(missing_head)? };
         // Clients name the version on every binding. The path decides here, so another one is a mistake of the
         // client.
-        for named_version in call.values(VERSION_METADATA)? {
+        for named_version in call.metadata_values(VERSION_METADATA)? {
             if !named_version.is_empty() && version::parse_version(named_version)? != version {
                 let text = "`a2a-version` names another version than the service that is called";
                 return Err(Failure::new(Code::VersionUnsupported, text));
@@ -152,16 +152,18 @@ impl GrpcCall {
         let authenticated = match self.caller {
             Some(caller) => Ok(caller),
             None => {
-                caller::authenticate(app, self.client.as_ref(), &self.headers, Some(&agent)).await
+                caller::authenticate(app, self.client_address.as_ref(), &self.headers, Some(&agent))
+                    .await
             }
         };
-        let caller = authenticated.map_err(|refused| refused.at(app.api.reader.now()))?;
+        let caller =
+            authenticated.map_err(|refusal| refusal.into_failure_at(app.api.reader.now()))?;
         // The message names the agent, so the count cannot happen earlier as on the other transports.
         app.access
             .rate_limiter
             .count(spec)
             .await
-            .map_err(|refused| refused.at(app.api.reader.now()))?;
+            .map_err(|refusal| refusal.into_failure_at(app.api.reader.now()))?;
         exposure::check(spec, self.version, Binding::Grpc, dispatch::protocol_operation(method))?;
         let caller = AuthenticatedCaller(caller)
             .require_right(dispatch::required_right(method), Some(&agent))?;
@@ -170,9 +172,9 @@ impl GrpcCall {
 
     /// Returns the agent of the call, in this order: the tenant of the message, metadata, host name, default agent.
     fn agent(&self, app: &App, tenant: &str) -> Result<AgentId, Failure> {
-        match (tenant, self.values(AGENT_METADATA)?.as_slice()) {
+        match (tenant, self.metadata_values(AGENT_METADATA)?.as_slice()) {
             ("", []) => self
-                .host
+                .host_agent
                 .clone()
                 .or_else(|| app.agents.default_agent.clone())
                 .ok_or_else(no_agent_named),
@@ -185,9 +187,9 @@ impl GrpcCall {
         }
     }
 
-    fn values(&self, name: &str) -> Result<Vec<&str>, Failure> {
-        let values = self.headers.get_all(name).iter().map(HeaderValue::to_str);
-        values.collect::<Result<_, _>>().map_err(|_unreadable| {
+    fn metadata_values(&self, name: &str) -> Result<Vec<&str>, Failure> {
+        let header_values = self.headers.get_all(name).iter().map(HeaderValue::to_str);
+        header_values.collect::<Result<_, _>>().map_err(|_unreadable| {
             Failure::new(Code::InvalidParams, format!("metadata `{name}` must be plain text"))
         })
     }

@@ -8,7 +8,7 @@ use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use tonic::Request;
 
 use super::interceptor::GrpcCall;
-use super::{GrpcResponse, GrpcStream, respond, status, stream};
+use super::{GrpcResponse, GrpcStream, respond, status, to_grpc_stream};
 use crate::serve::App;
 use crate::serve::a2a::card;
 use crate::serve::a2a::operations::push::{push_delete, push_get, push_list, push_set};
@@ -38,14 +38,17 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         request: Request<pb::SendMessageRequest>,
     ) -> GrpcResponse<pb::SendMessageResponse> {
         respond(
-            status::of_old,
+            status::v0_3_status,
             Box::pin(async {
-                let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+                let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
                 let metadata = call.request_metadata()?;
                 let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::Send).await?;
                 let send = read::send_request(message)?;
-                let sending = SentMessage { version: ProtocolVersion::V0_3, metadata, send };
-                operations::send(&self.app, &caller, &agent, sending).await.and_then(write::reply)
+                let sent_message =
+                    SentMessage { version: ProtocolVersion::V0_3, metadata, request: send };
+                operations::send(&self.app, &caller, &agent, sent_message)
+                    .await
+                    .and_then(write::reply)
             }),
         )
         .await
@@ -55,34 +58,36 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::SendMessageRequest>,
     ) -> GrpcResponse<Self::SendStreamingMessageStream> {
-        respond(status::of_old, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+        respond(status::v0_3_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
             let metadata = call.request_metadata()?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::Stream).await?;
             let send = read::send_request(message)?;
-            let sending = SentMessage { version: ProtocolVersion::V0_3, metadata, send };
-            let events = Box::pin(operations::stream(&self.app, &caller, &agent, sending)).await?;
-            Ok(stream(status::of_old, events, write::event))
+            let sent_message =
+                SentMessage { version: ProtocolVersion::V0_3, metadata, request: send };
+            let events =
+                Box::pin(operations::stream(&self.app, &caller, &agent, sent_message)).await?;
+            Ok(to_grpc_stream(status::v0_3_status, events, write::event))
         })
         .await
     }
 
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> GrpcResponse<pb::Task> {
-        respond(status::of_old, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+        respond(status::v0_3_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::Get).await?;
             let history = read::history(message.history_length)?;
-            let query = TaskQuery { id: read::task_name(&message.name)?.to_owned(), history };
+            let query = TaskQuery { id: read::task_id_of_name(&message.name)?.to_owned(), history };
             operations::get(&self.app, &caller, &agent, query).await.and_then(write::task)
         })
         .await
     }
 
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> GrpcResponse<pb::Task> {
-        respond(status::of_old, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+        respond(status::v0_3_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::Cancel).await?;
-            let id = read::task_name(&message.name)?;
+            let id = read::task_id_of_name(&message.name)?;
             operations::cancel(&self.app, &caller, &agent, id).await.and_then(write::task)
         })
         .await
@@ -92,14 +97,15 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::TaskSubscriptionRequest>,
     ) -> GrpcResponse<Self::TaskSubscriptionStream> {
-        respond(status::of_old, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+        respond(status::v0_3_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
             let metadata = call.request_metadata()?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::Subscribe).await?;
-            let id = read::task_name(&message.name)?;
-            let as_known = (ProtocolVersion::V0_3, &metadata);
-            let events = operations::subscribe(&self.app, &caller, &agent, id, as_known).await?;
-            Ok(stream(status::of_old, events, write::event))
+            let id = read::task_id_of_name(&message.name)?;
+            let version_and_metadata = (ProtocolVersion::V0_3, &metadata);
+            let events =
+                operations::subscribe(&self.app, &caller, &agent, id, version_and_metadata).await?;
+            Ok(to_grpc_stream(status::v0_3_status, events, write::event))
         })
         .await
     }
@@ -108,13 +114,13 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::CreateTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
-        respond(status::of_old, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+        respond(status::v0_3_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::PushSet).await?;
-            let config = read::registration(message)?;
+            let config = read::push_config_request(message)?;
             push_set(&self.app, &caller, &agent, ProtocolVersion::V0_3, config)
                 .await
-                .map(write::registration)
+                .map(write::push_config)
         })
         .await
     }
@@ -123,12 +129,12 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::GetTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
-        respond(status::of_old, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+        respond(status::v0_3_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::PushGet).await?;
-            let (task, config) = read::config_name(&message.name)?;
-            let found = push_get(&self.app, &caller, &agent, task, config).await;
-            found.map(write::registration)
+            let (task, config) = read::push_config_ids_of_name(&message.name)?;
+            let config = push_get(&self.app, &caller, &agent, task, config).await;
+            config.map(write::push_config)
         })
         .await
     }
@@ -137,13 +143,13 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::ListTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::ListTaskPushNotificationConfigResponse> {
-        respond(status::of_old, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+        respond(status::v0_3_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::PushList).await?;
-            let task = read::task_name(&message.parent)?;
+            let task = read::task_id_of_name(&message.parent)?;
             let configs = push_list(&self.app, &caller, &agent, task).await?;
             Ok(pb::ListTaskPushNotificationConfigResponse {
-                configs: configs.into_iter().map(write::registration).collect(),
+                configs: configs.into_iter().map(write::push_config).collect(),
                 next_page_token: String::new(),
             })
         })
@@ -154,10 +160,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::DeleteTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<()> {
-        respond(status::of_old, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+        respond(status::v0_3_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::PushDelete).await?;
-            let (task, config) = read::config_name(&message.name)?;
+            let (task, config) = read::push_config_ids_of_name(&message.name)?;
             // The first registration without an id of its own has the id of the task.
             push_delete(&self.app, &caller, &agent, task, config.unwrap_or(task)).await
         })
@@ -168,11 +174,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::GetAgentCardRequest>,
     ) -> GrpcResponse<pb::AgentCard> {
-        respond(status::of_old, async {
-            let (call, _) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+        respond(status::v0_3_status, async {
+            let (call, _) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
             let host = call.requested_host();
             let (_, agent) = call.authorize(&self.app, NO_TENANT, Method::ExtendedCard).await?;
-            card::for_host(&self.app, &agent, host.as_ref()).map(write::card)
+            card::card_for_host(&self.app, &agent, host.as_ref()).map(write::card)
         })
         .await
     }

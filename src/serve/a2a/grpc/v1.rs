@@ -8,7 +8,7 @@ use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use tonic::Request;
 
 use super::interceptor::GrpcCall;
-use super::{GrpcResponse, GrpcStream, respond, status, stream};
+use super::{GrpcResponse, GrpcStream, respond, status, to_grpc_stream};
 use crate::serve::App;
 use crate::serve::a2a::card;
 use crate::serve::a2a::operations::push::{push_delete, push_get, push_list, push_set};
@@ -35,15 +35,18 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         request: Request<pb::SendMessageRequest>,
     ) -> GrpcResponse<pb::SendMessageResponse> {
         respond(
-            status::of,
+            status::v1_status,
             Box::pin(async {
-                let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+                let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
                 let metadata = call.request_metadata()?;
                 let (caller, agent) =
                     call.authorize(&self.app, &message.tenant, Method::Send).await?;
                 let send = read::send_request(message)?;
-                let sending = SentMessage { version: ProtocolVersion::V1_0, metadata, send };
-                operations::send(&self.app, &caller, &agent, sending).await.and_then(write::reply)
+                let sent_message =
+                    SentMessage { version: ProtocolVersion::V1_0, metadata, request: send };
+                operations::send(&self.app, &caller, &agent, sent_message)
+                    .await
+                    .and_then(write::reply)
             }),
         )
         .await
@@ -54,24 +57,25 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         request: Request<pb::SendMessageRequest>,
     ) -> GrpcResponse<Self::SendStreamingMessageStream> {
         respond(
-            status::of,
+            status::v1_status,
             Box::pin(async {
-                let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+                let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
                 let metadata = call.request_metadata()?;
                 let (caller, agent) =
                     call.authorize(&self.app, &message.tenant, Method::Stream).await?;
                 let send = read::send_request(message)?;
-                let sending = SentMessage { version: ProtocolVersion::V1_0, metadata, send };
-                let events = operations::stream(&self.app, &caller, &agent, sending).await?;
-                Ok(stream(status::of, events, write::event))
+                let sent_message =
+                    SentMessage { version: ProtocolVersion::V1_0, metadata, request: send };
+                let events = operations::stream(&self.app, &caller, &agent, sent_message).await?;
+                Ok(to_grpc_stream(status::v1_status, events, write::event))
             }),
         )
         .await
     }
 
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> GrpcResponse<pb::Task> {
-        respond(status::of, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+        respond(status::v1_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
             let (caller, agent) = call.authorize(&self.app, &message.tenant, Method::Get).await?;
             let history = read::history(message.history_length)?;
             let query = TaskQuery { id: message.id, history };
@@ -84,8 +88,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::ListTasksRequest>,
     ) -> GrpcResponse<pb::ListTasksResponse> {
-        respond(status::of, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+        respond(status::v1_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
             let (caller, agent) = call.authorize(&self.app, &message.tenant, Method::List).await?;
             let list = read::list_request(message)?;
             operations::list(&self.app, &caller, &agent, list).await.and_then(write::page)
@@ -94,8 +98,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
     }
 
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> GrpcResponse<pb::Task> {
-        respond(status::of, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+        respond(status::v1_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
                 call.authorize(&self.app, &message.tenant, Method::Cancel).await?;
             operations::cancel(&self.app, &caller, &agent, &message.id).await.and_then(write::task)
@@ -107,15 +111,21 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::SubscribeToTaskRequest>,
     ) -> GrpcResponse<Self::SubscribeToTaskStream> {
-        respond(status::of, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+        respond(status::v1_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
             let metadata = call.request_metadata()?;
             let (caller, agent) =
                 call.authorize(&self.app, &message.tenant, Method::Subscribe).await?;
-            let as_known = (ProtocolVersion::V1_0, &metadata);
-            let events =
-                operations::subscribe(&self.app, &caller, &agent, &message.id, as_known).await?;
-            Ok(stream(status::of, events, write::event))
+            let version_and_metadata = (ProtocolVersion::V1_0, &metadata);
+            let events = operations::subscribe(
+                &self.app,
+                &caller,
+                &agent,
+                &message.id,
+                version_and_metadata,
+            )
+            .await?;
+            Ok(to_grpc_stream(status::v1_status, events, write::event))
         })
         .await
     }
@@ -124,14 +134,14 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::TaskPushNotificationConfig>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
-        respond(status::of, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+        respond(status::v1_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
                 call.authorize(&self.app, &message.tenant, Method::PushSet).await?;
             let config = read::push(message)?;
             push_set(&self.app, &caller, &agent, ProtocolVersion::V1_0, config)
                 .await
-                .map(write::registration)
+                .map(write::push_config)
         })
         .await
     }
@@ -140,13 +150,13 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::GetTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
-        respond(status::of, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+        respond(status::v1_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
                 call.authorize(&self.app, &message.tenant, Method::PushGet).await?;
             let config = Some(message.id.as_str()).filter(|id| !id.is_empty());
-            let found = push_get(&self.app, &caller, &agent, &message.task_id, config).await;
-            found.map(write::registration)
+            let config = push_get(&self.app, &caller, &agent, &message.task_id, config).await;
+            config.map(write::push_config)
         })
         .await
     }
@@ -155,13 +165,13 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::ListTaskPushNotificationConfigsRequest>,
     ) -> GrpcResponse<pb::ListTaskPushNotificationConfigsResponse> {
-        respond(status::of, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+        respond(status::v1_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
                 call.authorize(&self.app, &message.tenant, Method::PushList).await?;
             let configs = push_list(&self.app, &caller, &agent, &message.task_id).await?;
             Ok(pb::ListTaskPushNotificationConfigsResponse {
-                configs: configs.into_iter().map(write::registration).collect(),
+                configs: configs.into_iter().map(write::push_config).collect(),
                 next_page_token: String::new(),
             })
         })
@@ -172,8 +182,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::DeleteTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<()> {
-        respond(status::of, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+        respond(status::v1_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
                 call.authorize(&self.app, &message.tenant, Method::PushDelete).await?;
             push_delete(&self.app, &caller, &agent, &message.task_id, &message.id).await
@@ -185,12 +195,12 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::GetExtendedAgentCardRequest>,
     ) -> GrpcResponse<pb::AgentCard> {
-        respond(status::of, async {
-            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+        respond(status::v1_status, async {
+            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
             let host = call.requested_host();
             let (_, agent) =
                 call.authorize(&self.app, &message.tenant, Method::ExtendedCard).await?;
-            card::for_host(&self.app, &agent, host.as_ref()).map(write::card)
+            card::card_for_host(&self.app, &agent, host.as_ref()).map(write::card)
         })
         .await
     }

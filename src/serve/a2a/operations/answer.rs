@@ -1,6 +1,6 @@
 //! Answers to the open interactions of a task, in a message that continues it.
 
-use algonius_a2a::interaction::{Replies, replies, resolve};
+use algonius_a2a::interaction::{Replies, read_replies, resolve_replies};
 use algonius_a2a::v1::{A2aPart, Message, PartContent};
 use algonius_actors::api::{CallerAnswer, SubmitReply};
 use algonius_actors::decide::permission::answer::{check, from_text};
@@ -24,30 +24,31 @@ use crate::serve::App;
 pub(super) async fn answer_interactions(
     app: &App,
     caller: &Caller,
-    task: &Record,
+    record: &Record,
     message: &Message,
 ) -> Result<Option<SubmitReply>, Failure> {
-    let filter = InteractionFilter { execution: Some(task.id), ..InteractionFilter::default() };
-    let known = app.api.approvals.interactions(caller, filter).await?;
-    if known.is_empty() {
+    let filter = InteractionFilter { execution: Some(record.id), ..InteractionFilter::default() };
+    let interactions = app.api.approvals.interactions(caller, filter).await?;
+    if interactions.is_empty() {
         return Ok(None); // The metadata of the message may be for the agent.
     }
     // A client repeats a message whose response it missed. The agent may have asked another question meanwhile.
-    if known.iter().any(|one| is_answered_by(one, &message.message_id)) {
+    if interactions.iter().any(|interaction| is_answered_by(interaction, &message.message_id)) {
         return Ok(Some(SubmitReply {
-            execution: task.id,
+            execution: record.id,
             is_duplicate: true,
             progress: None,
-            ended: None,
+            ended_record: None,
         }));
     }
-    let open: Vec<_> = known.iter().filter(|one| one.is_open()).cloned().collect();
-    let replies = replies(&message.metadata, &message.parts)?;
-    let answers = match (open.is_empty(), replies.list.is_empty()) {
+    let open_interactions: Vec<_> =
+        interactions.iter().filter(|interaction| interaction.is_open()).cloned().collect();
+    let replies = read_replies(&message.metadata, &message.parts)?;
+    let answers = match (open_interactions.is_empty(), replies.list.is_empty()) {
         (true, true) => return Ok(None),
-        (true, false) => answers_to_closed(&known, &replies),
-        (false, true) => vec![text_answer(&open, &message.parts)?],
-        (false, false) => structured_answers(&open, &replies)?,
+        (true, false) => answers_to_closed(&interactions, &replies),
+        (false, true) => vec![text_answer(&open_interactions, &message.parts)?],
+        (false, false) => structured_answers(&open_interactions, &replies)?,
     };
     if answers.is_empty() {
         return Ok(None);
@@ -64,19 +65,20 @@ pub(super) async fn answer_interactions(
             .progress
             .or(progress);
     }
-    Ok(Some(SubmitReply { execution: task.id, is_duplicate: true, progress, ended: None }))
+    Ok(Some(SubmitReply { execution: record.id, is_duplicate: true, progress, ended_record: None }))
 }
 
 /// Returns the answers of a message to open interactions.
 fn structured_answers(
-    open: &[Interaction],
+    open_interactions: &[Interaction],
     replies: &Replies,
 ) -> Result<Vec<(InteractionId, AnswerValue)>, Failure> {
-    let answers = resolve(replies, open)?.into_iter().map(|reply| {
-        let interaction = open.iter().find(|interaction| interaction.id == reply.interaction);
+    let answers = resolve_replies(replies, open_interactions)?.into_iter().map(|reply| {
+        let interaction =
+            open_interactions.iter().find(|interaction| interaction.id == reply.interaction_id);
         let value = interaction.and_then(|interaction| answer_value(reply.answer, interaction));
         let (Some(interaction), Some(value)) = (interaction, value) else {
-            return Err(unsuitable_answer(open));
+            return Err(unsuitable_answer(open_interactions));
         };
         check(&interaction.question, &value)
             .map_err(|fault| Failure::new(Code::AnswerInvalid, fault.to_string()))?;
@@ -87,7 +89,7 @@ fn structured_answers(
 
 /// Returns the answer in the words of a message.
 fn text_answer(
-    open: &[Interaction],
+    open_interactions: &[Interaction],
     parts: &[A2aPart],
 ) -> Result<(InteractionId, AnswerValue), Failure> {
     let texts: Vec<_> = parts
@@ -98,18 +100,18 @@ fn text_answer(
         })
         .collect();
     // A word such as "yes" never covers several questions, because the caller may not have seen the latest one.
-    let [interaction] = open else { return Err(unsuitable_answer(open)) };
+    let [interaction] = open_interactions else { return Err(unsuitable_answer(open_interactions)) };
     let value = from_text(&interaction.question, &texts.join("\n"));
-    value.map(|value| (interaction.id, value)).ok_or_else(|| unsuitable_answer(open))
+    value.map(|value| (interaction.id, value)).ok_or_else(|| unsuitable_answer(open_interactions))
 }
 
 /// Returns the answers to interactions that are closed already, which changes none of them.
 fn answers_to_closed(
-    known: &[Interaction],
+    interactions: &[Interaction],
     replies: &Replies,
 ) -> Vec<(InteractionId, AnswerValue)> {
     let answers = replies.list.iter().filter_map(|reply| {
-        let interaction = known.iter().find(|it| Some(it.id.to_string()) == reply.id)?;
+        let interaction = interactions.iter().find(|it| Some(it.id.to_string()) == reply.id)?;
         Some((interaction.id, answer_value(reply.answer.clone(), interaction)?))
     });
     answers.collect()
@@ -117,12 +119,12 @@ fn answers_to_closed(
 
 /// Returns true if a message with this id answered the interaction.
 fn is_answered_by(interaction: &Interaction, id: &str) -> bool {
-    let source = interaction.closed.as_ref().map(|closed| &closed.answer.by);
+    let source = interaction.end.as_ref().map(|closed| &closed.answer.by);
     matches!(source, Some(AnswerSource::Principal { message: Some(message), .. }) if message == id)
 }
 
-fn unsuitable_answer(open: &[Interaction]) -> Failure {
-    let message = match open {
+fn unsuitable_answer(open_interactions: &[Interaction]) -> Failure {
+    let message = match open_interactions {
         [interaction] => {
             format!("the message does not answer the {}", interaction.question.kind.as_str())
         }

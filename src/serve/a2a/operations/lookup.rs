@@ -17,7 +17,7 @@ pub(in crate::serve::a2a) async fn find(
 ) -> Result<Record, Failure> {
     match ExecutionId::parse(id) {
         Some(id) => find_by_id(app, caller, agent, id).await,
-        None => Err(unknown()),
+        None => Err(unknown_task()),
     }
 }
 
@@ -32,7 +32,7 @@ pub(super) async fn find_by_id(
         Ok(record) => visible_record(caller, agent, record),
         Err(failure) if failure.code != Code::ExecutionUnknown => Err(failure),
         // The domain speaks of executions; a client of A2A knows tasks only.
-        Err(_) => Err(unknown()),
+        Err(_) => Err(unknown_task()),
     }
 }
 
@@ -43,10 +43,10 @@ pub(super) fn visible_record(
     record: Record,
 ) -> Result<Record, Failure> {
     // Both cases give the same failure, so that nobody learns which tasks of others exist.
-    let is_there = record.agent == *agent && caller.may_see(record.owner, &record.agent);
-    if is_there { Ok(record) } else { Err(unknown()) }
+    let is_visible = record.agent == *agent && caller.may_see(record.owner, &record.agent);
+    if is_visible { Ok(record) } else { Err(unknown_task()) }
 }
 
-fn unknown() -> Failure {
+fn unknown_task() -> Failure {
     Failure::new(Code::ExecutionUnknown, "task not found")
 }

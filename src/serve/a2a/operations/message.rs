@@ -34,12 +34,12 @@ pub(in crate::serve) fn request(
     caller: &Caller,
     agent: &AgentId,
     (message, metadata): (Message, RequestMetadata),
-    continues: Option<&Record>,
+    continued: Option<&Record>,
 ) -> Result<Request, Failure> {
     // First of all checks that look at the content: later ones copy and walk through what is bounded here.
     check(&message)?;
-    let named = [Some(&message.message_id), message.context_id.as_ref()];
-    for id in named.into_iter().chain([metadata.idempotency.as_ref()]).flatten() {
+    let caller_ids = [Some(&message.message_id), message.context_id.as_ref()];
+    for id in caller_ids.into_iter().chain([metadata.idempotency_key.as_ref()]).flatten() {
         if id.len() > MAX_ID_BYTES || id.chars().any(char::is_control) {
             let text = format!("an id has at most {MAX_ID_BYTES} bytes and no control characters");
             return Err(Failure::new(Code::InvalidParams, text));
@@ -56,10 +56,10 @@ pub(in crate::serve) fn request(
             hops,
         },
         message: MessageId(message.message_id),
-        idempotency: metadata.idempotency,
-        starts_context: message.context_id.is_none() && continues.is_none(),
-        context: context(message.context_id, continues),
-        continues: continues.map(|record| record.id),
+        idempotency_key: metadata.idempotency_key,
+        starts_context: message.context_id.is_none() && continued.is_none(),
+        context: context(message.context_id, continued),
+        continued_execution: continued.map(|record| record.id),
         inherited_overrides: Overrides::default(),
         input: Input { parts: parts(message.parts), params, overrides },
     })
@@ -71,27 +71,32 @@ pub(super) fn check(message: &Message) -> Result<(), Failure> {
         let text = "`message.role` must be \"user\"";
         return Err(Failure::new(Code::InvalidParams, text));
     }
-    let wrong = |text: String| Err(Failure::new(Code::InvalidParams, text));
+    let invalid_params = |text: String| Err(Failure::new(Code::InvalidParams, text));
     if message.parts.len() > MAX_PARTS {
-        return wrong(format!("`message.parts` has at most {MAX_PARTS} parts"));
+        return invalid_params(format!("`message.parts` has at most {MAX_PARTS} parts"));
     }
     if message.extensions.len().max(message.reference_task_ids.len()) > MAX_LIST_ENTRIES {
-        return wrong(format!("a list of names in a message has at most {MAX_LIST_ENTRIES}"));
+        return invalid_params(format!(
+            "a list of names in a message has at most {MAX_LIST_ENTRIES}"
+        ));
     }
-    let all = message.parts.iter().map(|part| &part.metadata).chain([&message.metadata]);
-    let sizes = all.filter(|metadata| !metadata.is_empty()).map(|metadata| {
+    let all_metadata = message.parts.iter().map(|part| &part.metadata).chain([&message.metadata]);
+    let sizes = all_metadata.filter(|metadata| !metadata.is_empty()).map(|metadata| {
         metadata.iter().map(|(name, value)| name.len() + value.to_string().len()).sum::<usize>()
     });
     if sizes.sum::<usize>() > MAX_METADATA_BYTES {
-        return wrong(format!("the metadata of a message has at most {MAX_METADATA_BYTES} bytes"));
+        return invalid_params(format!(
+            "the metadata of a message has at most {MAX_METADATA_BYTES} bytes"
+        ));
     }
     Ok(())
 }
 
 /// Returns the conversation that the caller names, or that of the task, or a new one.
-fn context(named: Option<String>, continues: Option<&Record>) -> ContextId {
-    let own = || continues.map_or_else(ContextId::fresh, |record| record.context.clone());
-    named.map_or_else(own, ContextId)
+fn context(context_id: Option<String>, continued: Option<&Record>) -> ContextId {
+    let default_context =
+        || continued.map_or_else(ContextId::fresh, |record| record.context.clone());
+    context_id.map_or_else(default_context, ContextId)
 }
 
 /// Converts the parts of a message.
@@ -128,7 +133,7 @@ fn parameters(message: &Message) -> Result<BTreeMap<String, String>, Failure> {
     message.metadata.get(PARAMETERS_EXTENSION).map_or_else(
         || Ok(BTreeMap::new()),
         |value| {
-            texts(value).ok_or_else(|| {
+            string_map(value).ok_or_else(|| {
                 let text = "parameters must be an object of strings, numbers and Booleans";
                 Failure::new(Code::InvalidParams, text)
             })
@@ -138,7 +143,7 @@ fn parameters(message: &Message) -> Result<BTreeMap<String, String>, Failure> {
 
 /// Reads the overrides of a caller. The agent decides later whether it allows them.
 fn overrides(message: &Message) -> Result<Overrides, Failure> {
-    let wrong = || {
+    let invalid_overrides = || {
         let text = "overrides must be an object with a text `workingDirectory`, an object \
                     `environment` of texts, numbers and truth values, or both";
         Failure::new(Code::InvalidParams, text)
@@ -147,24 +152,26 @@ fn overrides(message: &Message) -> Result<Overrides, Failure> {
         return Ok(Overrides::default());
     };
     let mut overrides = Overrides::default();
-    for (name, value) in object.as_object().ok_or_else(wrong)? {
+    for (name, value) in object.as_object().ok_or_else(invalid_overrides)? {
         match (name.as_str(), value) {
             ("workingDirectory", Value::String(path)) => {
                 overrides.working_dir = Some(path.clone());
             }
-            ("environment", variables) => overrides.env = texts(variables).ok_or_else(wrong)?,
-            _ => return Err(wrong()),
+            ("environment", variables) => {
+                overrides.env = string_map(variables).ok_or_else(invalid_overrides)?;
+            }
+            _ => return Err(invalid_overrides()),
         }
     }
     Ok(overrides)
 }
 
 /// Converts an object of texts, numbers and Booleans into texts.
-fn texts(object: &Value) -> Option<BTreeMap<String, String>> {
+fn string_map(object: &Value) -> Option<BTreeMap<String, String>> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
-        Value::Bool(truth) => Some(truth.to_string()),
+        Value::Bool(boolean) => Some(boolean.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     };
     let members = object.as_object()?.iter();
@@ -192,45 +199,51 @@ mod tests {
 
     #[test]
     fn a_message_beyond_its_bounds_is_refused() {
-        let with = |change: &dyn Fn(&mut Message)| {
+        let check_changed = |change: &dyn Fn(&mut Message)| {
             let mut message = minimal_message();
             change(&mut message);
             check(&message).map_err(|failure| failure.code)
         };
         let refused = Err(Code::InvalidParams);
         let parts = |count| vec![A2aPart::text("x"); count];
-        assert_eq!(with(&|message| message.parts = parts(MAX_PARTS)), Ok(()));
-        assert_eq!(with(&|message| message.parts = parts(MAX_PARTS + 1)), refused);
+        assert_eq!(check_changed(&|message| message.parts = parts(MAX_PARTS)), Ok(()));
+        assert_eq!(check_changed(&|message| message.parts = parts(MAX_PARTS + 1)), refused);
         let names = |count| vec!["urn:x".to_owned(); count];
-        assert_eq!(with(&|message| message.extensions = names(MAX_LIST_ENTRIES)), Ok(()));
-        assert_eq!(with(&|message| message.extensions = names(MAX_LIST_ENTRIES + 1)), refused);
+        assert_eq!(check_changed(&|message| message.extensions = names(MAX_LIST_ENTRIES)), Ok(()));
         assert_eq!(
-            with(&|message| message.reference_task_ids = names(MAX_LIST_ENTRIES + 1)),
+            check_changed(&|message| message.extensions = names(MAX_LIST_ENTRIES + 1)),
+            refused
+        );
+        assert_eq!(
+            check_changed(&|message| message.reference_task_ids = names(MAX_LIST_ENTRIES + 1)),
             refused
         );
         let long =
             |length: usize| [("n".to_owned(), json!("x".repeat(length)))].into_iter().collect();
-        assert_eq!(with(&|message| message.metadata = long(MAX_METADATA_BYTES - 3)), Ok(()));
-        assert_eq!(with(&|message| message.metadata = long(MAX_METADATA_BYTES)), refused);
+        assert_eq!(
+            check_changed(&|message| message.metadata = long(MAX_METADATA_BYTES - 3)),
+            Ok(())
+        );
+        assert_eq!(check_changed(&|message| message.metadata = long(MAX_METADATA_BYTES)), refused);
         let part = |length| A2aPart { metadata: long(length), ..A2aPart::text("x") };
         let half = MAX_METADATA_BYTES / 2;
-        assert_eq!(with(&|message| message.parts = vec![part(half), part(half)]), refused);
+        assert_eq!(check_changed(&|message| message.parts = vec![part(half), part(half)]), refused);
     }
     #[test]
     fn a_message_is_passed_on_so_often_and_no_more() {
-        let with = |value: Value| {
+        let hops_of = |value: Value| {
             let metadata = [(HOPS_EXTENSION.to_owned(), value)].into_iter().collect();
             hops(&Message { metadata, ..minimal_message() }).map_err(|failure| failure.code)
         };
         let max_hops = RequestOrigin::MAX_HOPS;
         assert_eq!(hops(&minimal_message()).map_err(|failure| failure.code), Ok(0));
-        assert_eq!(with(json!({"count": max_hops})), Ok(max_hops));
+        assert_eq!(hops_of(json!({"count": max_hops})), Ok(max_hops));
         for count in [u64::from(max_hops) + 1, u64::MAX] {
-            assert_eq!(with(json!({"count": count})), Err(Code::TooManyHops));
+            assert_eq!(hops_of(json!({"count": count})), Err(Code::TooManyHops));
         }
         for wrong in [json!(1), json!({"count": -1}), json!({"count": "1"}), json!({}), json!(null)]
         {
-            assert_eq!(with(wrong), Err(Code::InvalidParams));
+            assert_eq!(hops_of(wrong), Err(Code::InvalidParams));
         }
     }
 }

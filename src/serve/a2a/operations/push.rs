@@ -40,9 +40,9 @@ pub async fn push_set(
     let id = config.task_id.as_deref().unwrap_or_default();
     let record = lookup::find(app, caller, agent, id).await?;
     // Read before the registration, so that an event in between is delivered.
-    let known = last_known_event(app, &record).await?;
-    let target = target(registry, caller, record.id, version, config)?;
-    registry.set(target.clone(), known).await?;
+    let after_event = last_known_event(app, &record).await?;
+    let target = new_target(registry, caller, record.id, version, config)?;
+    registry.set(target.clone(), after_event).await?;
     Ok(public_config(target))
 }
 
@@ -61,13 +61,13 @@ pub async fn push_get(
     let record = lookup::find(app, caller, agent, task_id).await?;
     let id =
         config_id.filter(|id| !id.is_empty()).map_or_else(|| record.id.to_string(), str::to_owned);
-    let mut found = registry.get(record.id, &id).await?;
+    let mut target = registry.get(record.id, &id).await?;
     // Clients that know no id request the default configuration.
-    if found.is_none() && config_id.is_none_or(|id| id.is_empty() || id == "default") {
-        found = registry.list(record.id).await?.into_iter().next();
+    if target.is_none() && config_id.is_none_or(|id| id.is_empty() || id == "default") {
+        target = registry.list(record.id).await?.into_iter().next();
     }
     let missing = || Failure::new(Code::ExecutionUnknown, "push configuration not found");
-    found.map(public_config).ok_or_else(missing)
+    target.map(public_config).ok_or_else(missing)
 }
 
 /// Returns all configurations of a task, oldest first.
@@ -138,7 +138,7 @@ pub(super) fn check(
     let registry = registry(app)?;
     // The execution does not exist yet, and no check depends on its id.
     let no_execution = ExecutionId(Uuid::nil());
-    registry.check(&target(registry, caller, no_execution, version, config.clone())?)
+    registry.check(&new_target(registry, caller, no_execution, version, config.clone())?)
 }
 
 /// Returns the target for the configuration of an accepted message.
@@ -155,22 +155,27 @@ pub(super) fn push_target(
     version: ProtocolVersion,
     config: PushConfig,
 ) -> Result<PushTarget, Failure> {
-    let named = config.id.filter(|id| !id.is_empty());
-    let config = PushConfig { id: named.or_else(|| Some(id.to_string())), ..config };
-    target(registry(app)?, caller, id, version, config)
+    let own_id = config.id.filter(|id| !id.is_empty());
+    let config = PushConfig { id: own_id.or_else(|| Some(id.to_string())), ..config };
+    new_target(registry(app)?, caller, id, version, config)
 }
 
-/// Registers a target that receives the events after the event `known`.
+/// Registers a target that receives the events after the event `after_event`.
 ///
 /// # Errors
 /// Fails if the ledger cannot record the target.
-pub(super) async fn register(app: &App, target: PushTarget, known: u64) -> Result<(), Failure> {
-    registry(app)?.set(target, known).await
+pub(super) async fn register(
+    app: &App,
+    target: PushTarget,
+    after_event: u64,
+) -> Result<(), Failure> {
+    registry(app)?.set(target, after_event).await
 }
 
 fn registry(app: &App) -> Result<&PushRegistry, Failure> {
-    let none = || Failure::new(Code::PushUnsupported, "this service sends no push notifications");
-    app.push.as_ref().ok_or_else(none)
+    let push_disabled =
+        || Failure::new(Code::PushUnsupported, "this service sends no push notifications");
+    app.push.as_ref().ok_or_else(push_disabled)
 }
 
 /// Returns the last event that the receiver does not get: the latest event, or the one before the end.
@@ -182,12 +187,12 @@ async fn last_known_event(app: &App, record: &Record) -> Result<u64, Failure> {
     let end = events.iter().find(
         // The move into the clean-up is committed together with the outcome. A failed attempt that is retried looks
         // the same until then (ADR 11).
-        |event| matches!(&event.data, EventKind::StateChanged(moved) if moved.to == State::Cleanup),
+        |event| matches!(&event.data, EventKind::StateChanged(change) if change.to == State::Cleanup),
     );
     Ok(end.map_or(record.last_event, |event| event.number.saturating_sub(1)))
 }
 
-fn target(
+fn new_target(
     registry: &PushRegistry,
     caller: &Caller,
     execution: ExecutionId,

@@ -13,14 +13,14 @@ pub(in crate::serve) const A2A_JSON: &str = "application/a2a+json";
 /// 1.0 has its own media type, which is used unless the caller requests plain JSON: by `Accept` or, if that header
 /// selects neither, by the type of its own body. Callers of 0.3 receive plain JSON unless they name the other type.
 pub(super) fn for_results(headers: &HeaderMap, version: ProtocolVersion) -> &'static str {
-    let accepted = accepted(headers);
-    let sends = |media_type| {
+    let accepted_type = accepted_media_type(headers);
+    let has_body_type = |media_type| {
         list_items(headers, &header::CONTENT_TYPE).any(|it| matches_type(it, media_type))
     };
-    match (accepted, version) {
+    match (accepted_type, version) {
         (Some(media_type), _) => media_type,
-        (None, ProtocolVersion::V1_0) if sends(JSON) => JSON,
-        (None, ProtocolVersion::V0_3) if !sends(A2A_JSON) => JSON,
+        (None, ProtocolVersion::V1_0) if has_body_type(JSON) => JSON,
+        (None, ProtocolVersion::V0_3) if !has_body_type(A2A_JSON) => JSON,
         (None, _) => A2A_JSON,
     }
 }
@@ -29,7 +29,7 @@ pub(super) fn for_results(headers: &HeaderMap, version: ProtocolVersion) -> &'st
 /// `google.rpc.Status` and no shape of A2A, and the official Go SDK reads errors from plain JSON only.
 pub(in crate::serve) fn for_errors(headers: &HeaderMap) -> &'static str {
     let sends_a2a = list_items(headers, &header::CONTENT_TYPE).any(|it| matches_type(it, A2A_JSON));
-    match accepted(headers) {
+    match accepted_media_type(headers) {
         Some(media_type) => media_type,
         None if sends_a2a => A2A_JSON,
         None => JSON,
@@ -37,13 +37,13 @@ pub(in crate::serve) fn for_errors(headers: &HeaderMap) -> &'static str {
 }
 
 /// Returns the type that `Accept` names, preferring that of A2A at equal weight; `None` if the header names neither.
-fn accepted(headers: &HeaderMap) -> Option<&'static str> {
-    let quality = |media_type| {
+fn accepted_media_type(headers: &HeaderMap) -> Option<&'static str> {
+    let best_quality = |media_type| {
         let ranges =
             list_items(headers, &header::ACCEPT).filter(|range| matches_type(range, media_type));
         ranges.map(quality).max().filter(|quality| *quality > 0)
     };
-    match (quality(A2A_JSON), quality(JSON)) {
+    match (best_quality(A2A_JSON), best_quality(JSON)) {
         (None, None) => None,
         (a2a_quality, json_quality) if a2a_quality >= json_quality => Some(A2A_JSON),
         _ => Some(JSON),

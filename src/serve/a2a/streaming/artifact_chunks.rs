@@ -10,7 +10,7 @@ use algonius_actors::model::execution::event::{Event, EventKind, TextRange};
 use algonius_actors::model::execution::record::Record;
 use algonius_actors::model::failure::Failure;
 
-use super::text_stream::CHUNK_BYTES;
+use super::text_progress::CHUNK_BYTES;
 use crate::serve::a2a::task;
 use crate::serve::a2a::task::artifact::{ArtifactLosses, artifact};
 
@@ -18,14 +18,14 @@ use crate::serve::a2a::task::artifact::{ArtifactLosses, artifact};
 #[derive(Debug)]
 pub struct ArtifactChunks {
     /// Number of the event.
-    pub event: u64,
+    pub event_number: u64,
     id: String,
     name: Option<String>,
     description: Option<String>,
-    left: VecDeque<StoredPart>,
+    remaining: VecDeque<StoredPart>,
     losses: ArtifactLosses,
-    append: bool,
-    last: bool,
+    is_append: bool,
+    is_last: bool,
     /// Number of bytes of text that were sent.
     sent_bytes: u64,
 }
@@ -39,14 +39,14 @@ impl ArtifactChunks {
             return None;
         };
         Some(Self {
-            event: event.number,
+            event_number: event.number,
             id: id.clone(),
             name: name.clone(),
             description: description.clone(),
             losses: ArtifactLosses::of(pieces),
-            left: pieces.clone().into(),
-            append: *append,
-            last: *last,
+            remaining: pieces.clone().into(),
+            is_append: *append,
+            is_last: *last,
             sent_bytes: 0,
         })
     }
@@ -54,7 +54,8 @@ impl ArtifactChunks {
     /// Returns the only text of the event; `None` if the event has no text or several.
     #[must_use]
     pub fn only_text(&self) -> Option<TextRange> {
-        let piece = self.left.front().filter(|piece| self.left.len() == 1 && is_text(piece))?;
+        let piece =
+            self.remaining.front().filter(|piece| self.remaining.len() == 1 && is_text(piece))?;
         Some(piece.text)
     }
 
@@ -62,16 +63,16 @@ impl ArtifactChunks {
     /// remains, because the end of an artifact is sent too.
     pub fn skip(&mut self, bytes: u64) {
         self.sent_bytes = bytes;
-        self.append |= bytes > 0;
-        let mut left = bytes;
-        while let Some(piece) = self.left.front_mut() {
+        self.is_append |= bytes > 0;
+        let mut remaining_bytes = bytes;
+        while let Some(piece) = self.remaining.front_mut() {
             let length = piece.text.to - piece.text.from;
-            if left < length || self.left.len() == 1 {
-                self.shorten(left);
+            if remaining_bytes < length || self.remaining.len() == 1 {
+                self.shorten(remaining_bytes);
                 return;
             }
-            left -= length;
-            self.left.pop_front();
+            remaining_bytes -= length;
+            self.remaining.pop_front();
         }
     }
 
@@ -90,26 +91,26 @@ impl ArtifactChunks {
         api: &Api,
         record: &Record,
     ) -> Result<(ArtifactUpdate, bool), Failure> {
-        let size: u64 = self.left.iter().map(|piece| piece.text.to - piece.text.from).sum();
+        let size: u64 = self.remaining.iter().map(|piece| piece.text.to - piece.text.from).sum();
         // Small events, which are nearly all, are read in one query.
         let parts = if size <= CHUNK_BYTES {
-            let pieces: Vec<_> = self.left.drain(..).collect();
+            let pieces: Vec<_> = self.remaining.drain(..).collect();
             task::parts(api, record, &pieces).await?
         } else {
             self.next_parts(api, record).await?
         };
-        let is_last = self.left.is_empty();
+        let is_last = self.remaining.is_empty();
         // Clients add up what the pieces report, so the losses of the whole event are reported once.
         let losses = if is_last { self.losses } else { ArtifactLosses::default() };
         // Only the first piece may replace an artifact; every later one belongs to it.
-        let append = std::mem::replace(&mut self.append, true);
+        let append = std::mem::replace(&mut self.is_append, true);
         let (name, description) = (self.name.clone(), self.description.clone());
         let update = ArtifactUpdate {
             task_id: record.id.to_string(),
             context_id: record.context.0.clone(),
             artifact: artifact(&self.id, name, description, (parts, losses)),
             append,
-            last_chunk: is_last && self.last,
+            last_chunk: is_last && self.is_last,
             metadata: Metadata::new(),
         };
         Ok((update, is_last))
@@ -117,25 +118,25 @@ impl ArtifactChunks {
 
     /// Returns the next part of the rest: a piece of a text, or any other part as a whole.
     async fn next_parts(&mut self, api: &Api, record: &Record) -> Result<Vec<A2aPart>, Failure> {
-        let Some(first) = self.left.front().cloned() else { return Ok(Vec::new()) };
+        let Some(first) = self.remaining.front().cloned() else { return Ok(Vec::new()) };
         let TextRange { from, to, .. } = first.text;
         // Data and files cannot be split: a client cannot append half of a JSON document.
         if !is_text(&first) || to - from <= CHUNK_BYTES {
             self.sent_bytes += to - from;
-            self.left.pop_front();
+            self.remaining.pop_front();
             return task::parts(api, record, &[first]).await;
         }
         let range = TextRange { to: from + CHUNK_BYTES, ..first.text };
         let passage = api.reader.text_range(record, range).await?;
-        let read = passage.to() - from;
-        self.sent_bytes += read;
+        let read_bytes = passage.to() - from;
+        self.sent_bytes += read_bytes;
         // A text that was deleted with its execution since then ends here.
-        self.shorten(if passage.text.is_empty() { to - from } else { read });
+        self.shorten(if passage.text.is_empty() { to - from } else { read_bytes });
         Ok(vec![A2aPart::text(passage.text)])
     }
 
     fn shorten(&mut self, bytes: u64) {
-        if let Some(piece) = self.left.front_mut() {
+        if let Some(piece) = self.remaining.front_mut() {
             piece.text.from = piece.text.to.min(piece.text.from.saturating_add(bytes));
         }
     }
@@ -168,8 +169,8 @@ mod tests {
         ArtifactChunks::of(&Event { number: 7, at: DateTime::UNIX_EPOCH, data }).unwrap()
     }
 
-    fn left(pieces: &ArtifactChunks) -> Vec<(u64, u64)> {
-        pieces.left.iter().map(|piece| (piece.text.from, piece.text.to)).collect()
+    fn remaining_ranges(pieces: &ArtifactChunks) -> Vec<(u64, u64)> {
+        pieces.remaining.iter().map(|piece| (piece.text.from, piece.text.to)).collect()
     }
 
     #[test]
@@ -184,8 +185,8 @@ mod tests {
         ] {
             let mut pieces = pieces(vec![text(0, 10), text(10, 30)]);
             pieces.skip(skipped);
-            assert_eq!(left(&pieces), expected, "{skipped}");
-            assert_eq!((pieces.append, pieces.sent_bytes()), (skipped > 0, skipped));
+            assert_eq!(remaining_ranges(&pieces), expected, "{skipped}");
+            assert_eq!((pieces.is_append, pieces.sent_bytes()), (skipped > 0, skipped));
         }
     }
 

@@ -29,7 +29,7 @@ pub struct TextCursor {
     /// The attempt.
     pub attempt_id: AttemptId,
     /// Each text, and the position after its last sent byte.
-    pub sent: Vec<(TextChannel, u64)>,
+    pub positions: Vec<(TextChannel, u64)>,
 }
 
 impl From<u64> for EventId {
@@ -45,11 +45,11 @@ impl fmt::Display for EventId {
         if self.byte_offset > 0 {
             write!(f, "+{}", self.byte_offset)?;
         }
-        let Some(TextCursor { attempt_id, sent }) = &self.texts else { return Ok(()) };
+        let Some(TextCursor { attempt_id, positions }) = &self.texts else { return Ok(()) };
         write!(f, ":{}.{}:", attempt_id.turn, attempt_id.attempt)?;
-        for (number, (channel, at)) in sent.iter().enumerate() {
-            let separator = if number > 0 { "," } else { "" };
-            write!(f, "{separator}{}={at}", channel.as_str())?;
+        for (index, (channel, position)) in positions.iter().enumerate() {
+            let separator = if index > 0 { "," } else { "" };
+            write!(f, "{separator}{}={position}", channel.as_str())?;
         }
         Ok(())
     }
@@ -60,12 +60,14 @@ impl EventId {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(':');
-        let events = parts.next()?;
-        let (event, byte_offset) = events.split_once('+').unwrap_or((events, "0"));
-        let (event, byte_offset) = (number(event)?, number(byte_offset)?);
+        let event_part = parts.next()?;
+        let (event, byte_offset) = event_part.split_once('+').unwrap_or((event_part, "0"));
+        let (event, byte_offset) = (parse_number(event)?, parse_number(byte_offset)?);
         let texts = match (parts.next(), parts.next(), parts.next()) {
             (None, ..) => None,
-            (Some(attempt_id), Some(sent), None) => Some(TextCursor::parse(attempt_id, sent)?),
+            (Some(attempt_id), Some(positions), None) => {
+                Some(TextCursor::parse(attempt_id, positions)?)
+            }
             _ => return None,
         };
         Some(Self { event, byte_offset, texts })
@@ -73,28 +75,28 @@ impl EventId {
 }
 
 impl TextCursor {
-    fn parse(attempt_id: &str, sent: &str) -> Option<Self> {
+    fn parse(attempt_id: &str, positions: &str) -> Option<Self> {
         let (turn, attempt) = attempt_id.split_once('.')?;
-        let small = |text| u32::try_from(number(text)?).ok();
-        let attempt_id = AttemptId { turn: small(turn)?, attempt: small(attempt)? };
-        let each = sent.split(',').map(|text| {
-            let (channel, at) = text.split_once('=')?;
-            Some((TextChannel::parse(channel)?, number(at)?))
+        let parse_u32 = |text| u32::try_from(parse_number(text)?).ok();
+        let attempt_id = AttemptId { turn: parse_u32(turn)?, attempt: parse_u32(attempt)? };
+        let channel_positions = positions.split(',').map(|text| {
+            let (channel, position) = text.split_once('=')?;
+            Some((TextChannel::parse(channel)?, parse_number(position)?))
         });
-        let sent: Vec<_> = each.collect::<Option<_>>()?;
+        let positions: Vec<_> = channel_positions.collect::<Option<_>>()?;
         // The text comes from a client: no stream has more texts than there are channels.
-        (sent.len() <= TextChannel::ALL.len()).then_some(Self { attempt_id, sent })
+        (positions.len() <= TextChannel::ALL.len()).then_some(Self { attempt_id, positions })
     }
 
     /// Returns the position after the last sent byte of a text.
     #[must_use]
-    pub fn of(&self, channel: TextChannel) -> Option<u64> {
-        self.sent.iter().find(|(known, _)| *known == channel).map(|(_, at)| *at)
+    pub fn position_of(&self, channel: TextChannel) -> Option<u64> {
+        self.positions.iter().find(|(known, _)| *known == channel).map(|(_, position)| *position)
     }
 }
 
 /// Parses a number that consists of digits only, without sign or space.
-fn number(text: &str) -> Option<u64> {
+fn parse_number(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
@@ -113,7 +115,7 @@ mod tests {
         assert_eq!(EventId::parse("12"), Some(EventId::from(12)));
         let texts = EventId::parse("7:2.1:stdout=0,stderr=20").unwrap().texts.unwrap();
         assert_eq!(
-            (texts.of(TextChannel::Stderr), texts.of(TextChannel::Answer)),
+            (texts.position_of(TextChannel::Stderr), texts.position_of(TextChannel::Answer)),
             (Some(20), None)
         );
     }

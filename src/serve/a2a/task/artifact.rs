@@ -78,8 +78,8 @@ pub fn extend(artifact: &mut Artifact, parts: Vec<A2aPart>, losses: ArtifactLoss
         match (artifact.parts.last_mut(), part) {
             (
                 Some(A2aPart { content: PartContent::Text(text), filename: None, .. }),
-                A2aPart { content: PartContent::Text(more), filename: None, .. },
-            ) => text.push_str(&more),
+                A2aPart { content: PartContent::Text(next_text), filename: None, .. },
+            ) => text.push_str(&next_text),
             (_, part) => artifact.parts.push(part),
         }
     }

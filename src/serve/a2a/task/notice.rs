@@ -1,6 +1,6 @@
 //! Messages of the service itself on the status of a task.
 
-use algonius_a2a::interaction::{PauseMessage, pause};
+use algonius_a2a::interaction::{PauseMessage, pause_message};
 use algonius_a2a::problem;
 use algonius_a2a::v1::{A2aPart, Message, Metadata, Role};
 use algonius_actors::model::agent::queue::Queued;
@@ -19,7 +19,7 @@ pub(super) const CONTINUITY_LOST: &str = "lost";
 pub(super) fn failure_message(record: &Record, failure: &Failure) -> Message {
     let id = format!("{}-failure", record.id);
     let mut message = message(record, id, Role::Agent, vec![A2aPart::text(&*failure.message)]);
-    if let Value::Object(details) = problem::details(failure) {
+    if let Value::Object(details) = problem::error_details(failure) {
         message.metadata = details;
     }
     message
@@ -27,9 +27,9 @@ pub(super) fn failure_message(record: &Record, failure: &Failure) -> Message {
 
 /// Returns the service's message about an agent that needs authentication and did not name its purpose.
 pub(super) fn auth_required_message(record: &Record) -> Message {
-    let words = "the agent needs you to authenticate before it can continue";
+    let text = "the agent needs you to authenticate before it can continue";
     let id = format!("{}-auth", record.id);
-    message(record, id, Role::Agent, vec![A2aPart::text(words)])
+    message(record, id, Role::Agent, vec![A2aPart::text(text)])
 }
 
 /// Returns the service's message with the open interactions of a task; `None` if there are none.
@@ -38,7 +38,7 @@ pub(super) fn interaction_message(
     interactions: &[Interaction],
 ) -> Option<Message> {
     let newest = interactions.last()?;
-    let PauseMessage { parts, metadata, extensions } = pause(interactions);
+    let PauseMessage { parts, metadata, extensions } = pause_message(interactions);
     let message = message(record, format!("{}-interaction", newest.id), Role::Agent, parts);
     Some(Message { metadata, extensions, ..message })
 }
@@ -48,10 +48,10 @@ pub(super) fn interaction_message(
 pub fn deadline_message(
     record: &Record,
     (limit, at): (DeadlineKind, DateTime<Utc>),
-    words: &str,
+    text: &str,
 ) -> Message {
     let id = format!("{}-{}-deadline", record.id, limit.as_str());
-    let mut message = message(record, id, Role::Agent, vec![A2aPart::text(words)]);
+    let mut message = message(record, id, Role::Agent, vec![A2aPart::text(text)]);
     message.metadata.insert("limit".to_owned(), limit.as_str().into());
     let at = at.to_rfc3339_opts(SecondsFormat::Millis, true);
     message.metadata.insert("endsAt".to_owned(), at.into());
@@ -60,18 +60,18 @@ pub fn deadline_message(
 
 /// Returns the service's message about an agent that does not continue a conversation.
 #[must_use]
-pub fn session_lost_message(record: &Record, words: &str) -> Message {
+pub fn session_lost_message(record: &Record, text: &str) -> Message {
     let id = format!("{}-continuity", record.id);
-    let mut message = message(record, id, Role::Agent, vec![A2aPart::text(words)]);
+    let mut message = message(record, id, Role::Agent, vec![A2aPart::text(text)]);
     message.metadata.insert(CONTINUITY_KEY.to_owned(), CONTINUITY_LOST.into());
     message
 }
 
 /// Message of the service about something that callers should know while the agent works.
 #[must_use]
-pub fn warning_message(record: &Record, (number, words): (u64, &str)) -> Message {
+pub fn warning_message(record: &Record, (number, text): (u64, &str)) -> Message {
     let id = format!("{}-{number}-warning", record.id);
-    let mut message = message(record, id, Role::Agent, vec![A2aPart::text(words)]);
+    let mut message = message(record, id, Role::Agent, vec![A2aPart::text(text)]);
     message.metadata.insert("warning".to_owned(), true.into());
     message
 }

@@ -53,10 +53,10 @@ pub async fn update_of_event(
     let sent_state = if is_paused { TaskState::InputRequired } else { TaskState::Submitted };
     let mut updates = TaskUpdates { api, record, sent_state, is_queued: false };
     match &event.data {
-        EventKind::StateChanged(moved) if matches!(moved.to, State::Cleanup | State::Waiting) => {
+        EventKind::StateChanged(change) if matches!(change.to, State::Cleanup | State::Waiting) => {
             let view = TaskView::read(&updates.api, &updates.record).await?;
             let status = view.status().await?;
-            Ok(Some(updates.status_event(status, true, view.warnings())))
+            Ok(Some(updates.status_event(status, true, view.end_metadata())))
         }
         EventKind::InteractionClosed { .. } if !is_paused && updates.record.outcome.is_none() => {
             Ok(Some(updates.working_event(event.at, None)))
@@ -72,7 +72,7 @@ impl TaskUpdates {
     /// Fails when the ledger could not be read.
     pub async fn update_for(&mut self, event: Event) -> Result<Option<StreamEvent>, Failure> {
         match event.data {
-            EventKind::StateChanged(moved) if moved.to == State::Starting => {
+            EventKind::StateChanged(change) if change.to == State::Starting => {
                 // A retry stays `working`, so its start is no news, unless a queue position was the last thing shown.
                 let is_change = self.sent_state != TaskState::Working || self.is_queued;
                 self.is_queued = false;
@@ -107,7 +107,7 @@ impl TaskUpdates {
                 Ok(Some(self.working_event(event.at, Some(message))))
             }
             EventKind::InteractionOpened { .. } | EventKind::InteractionClosed { .. } => {
-                self.interaction(event.at).await
+                self.interaction_update(event.at).await
             }
             EventKind::Heartbeat(usage) => {
                 Ok(Some(self.metadata_event(event.at, ("usage", usage))))
@@ -129,7 +129,10 @@ impl TaskUpdates {
 
     /// Returns the update after an interaction was opened or closed: the open interactions, or that the agent works
     /// again.
-    async fn interaction(&mut self, at: DateTime<Utc>) -> Result<Option<StreamEvent>, Failure> {
+    async fn interaction_update(
+        &mut self,
+        at: DateTime<Utc>,
+    ) -> Result<Option<StreamEvent>, Failure> {
         // Only the present state counts: a client cannot answer an interaction that was closed meanwhile.
         let record = self.api.reader.reread(&self.record).await?;
         if record.has_open_interactions() {
@@ -157,8 +160,8 @@ impl TaskUpdates {
     }
 
     /// Returns the update with a piece of standard error, for clients that named the extension.
-    pub fn stderr_event(&self, span: TextRange, text: &str) -> StreamEvent {
-        let TextRange { attempt_id, from, to, .. } = span;
+    pub fn stderr_event(&self, range: TextRange, text: &str) -> StreamEvent {
+        let TextRange { attempt_id, from, to, .. } = range;
         let piece = json!({
             "turn": attempt_id.turn,
             "attempt": attempt_id.attempt,
@@ -170,7 +173,7 @@ impl TaskUpdates {
     }
 
     /// Returns the update with the current queue position.
-    pub fn wait(&mut self, queued: Queued) -> StreamEvent {
+    pub fn queue_event(&mut self, queued: Queued) -> StreamEvent {
         if is_interrupted(self.sent_state) {
             self.sent_state = TaskState::Working; // The question was answered.
         }
@@ -185,12 +188,12 @@ impl TaskUpdates {
     ///
     /// # Errors
     /// Fails when the ledger could not be read.
-    pub async fn end(&mut self, view: &TaskView<'_>) -> Result<Option<StreamEvent>, Failure> {
+    pub async fn end_event(&mut self, view: &TaskView<'_>) -> Result<Option<StreamEvent>, Failure> {
         let status = view.status().await?;
         // A client that resumes after a question has seen it already.
         let is_known = status.state == self.sent_state && is_interrupted(self.sent_state);
         self.sent_state = status.state;
-        Ok((!is_known).then(|| self.status_event(status, true, view.warnings())))
+        Ok((!is_known).then(|| self.status_event(status, true, view.end_metadata())))
     }
 
     fn artifact_event(&self, artifact: Artifact, append: bool, last_chunk: bool) -> StreamEvent {

@@ -9,7 +9,7 @@ use crate::serve::api::agents::{self, WaitQuery};
 use crate::serve::api::endpoint::ApiEndpoint;
 use crate::serve::api::usage::{self, UsageQuery};
 use crate::serve::ops::{admin, status};
-use crate::wire::admin::{AgentSwitch, SwitchRejection};
+use crate::wire::admin::{SwitchRejection, SwitchedAgent};
 use crate::wire::api::agent::{AgentActivity, AgentDetail};
 use crate::wire::api::usage::UsageReport;
 use crate::wire::api::{A2aStatus, AgentList};
@@ -18,9 +18,9 @@ use crate::wire::api::{A2aStatus, AgentList};
 const ID_DESCRIPTION: &str = "Id of the agent.";
 
 pub(super) fn operations() -> Vec<ApiEndpoint> {
-    let mut all = list_endpoints();
-    all.extend(agent_endpoints());
-    all
+    let mut endpoints = list_endpoints();
+    endpoints.extend(agent_endpoints());
+    endpoints
 }
 
 fn list_endpoints() -> Vec<ApiEndpoint> {
@@ -78,14 +78,14 @@ fn agent_endpoints() -> Vec<ApiEndpoint> {
             .with_id("enableAgent", "Enable an agent.")
             .requires(Right::Admin)
             .with_path_parameter::<AgentId>("id", ID_DESCRIPTION)
-            .with_response::<AgentSwitch>(200, "The agent accepts requests.")
+            .with_response::<SwitchedAgent>(200, "The agent accepts requests.")
             .with_error_body::<SwitchRejection>(Code::ConfigurationRejected)
             .with_errors(&[Code::AgentUnknown, Code::Draining]),
         ApiEndpoint::post("/api/v1/agents/{id}/disable", admin::disable)
             .with_id("disableAgent", "Disable an agent. Accepted executions continue.")
             .requires(Right::Admin)
             .with_path_parameter::<AgentId>("id", ID_DESCRIPTION)
-            .with_response::<AgentSwitch>(200, "The agent is listed and refuses requests.")
+            .with_response::<SwitchedAgent>(200, "The agent is listed and refuses requests.")
             .with_error_body::<SwitchRejection>(Code::ConfigurationRejected)
             .with_errors(&[Code::AgentUnknown, Code::Draining]),
         ApiEndpoint::get("/status/agents/{agent}", status::agent)

@@ -40,9 +40,9 @@ const SUBMIT_ERRORS: &[Code] = &[
 ];
 
 pub(super) fn operations() -> Vec<ApiEndpoint> {
-    let mut all = query_endpoints();
-    all.extend(mutation_endpoints());
-    all
+    let mut endpoints = query_endpoints();
+    endpoints.extend(mutation_endpoints());
+    endpoints
 }
 
 fn query_endpoints() -> Vec<ApiEndpoint> {
@@ -139,7 +139,10 @@ fn mutation_endpoints() -> Vec<ApiEndpoint> {
 }
 
 fn event_list_content() -> BodyContent {
-    BodyContent { media: "application/json", of: ContentSchema::Document(schema_of::<EventList>()) }
+    BodyContent {
+        media_type: "application/json",
+        schema: ContentSchema::Document(schema_of::<EventList>()),
+    }
 }
 
 /// Describes the events of an event stream by their names.
@@ -151,10 +154,10 @@ fn event_stream_content() -> BodyContent {
         ("rest", schema_of::<ExecutionEntry>()),
         ("error", schema_of::<Problem>()),
     ];
-    BodyContent { media: "text/event-stream", of: ContentSchema::Documents(kinds) }
+    BodyContent { media_type: "text/event-stream", schema: ContentSchema::Documents(kinds) }
 }
 
 fn export_content() -> BodyContent {
     let kinds = vec![("line", schema_of::<ExportLine>())];
-    BodyContent { media: "application/x-ndjson", of: ContentSchema::Documents(kinds) }
+    BodyContent { media_type: "application/x-ndjson", schema: ContentSchema::Documents(kinds) }
 }

@@ -30,9 +30,9 @@ const WRITE_ERRORS: &[Code] = &[
 ];
 
 pub(super) fn operations() -> Vec<ApiEndpoint> {
-    let mut all = query_endpoints();
-    all.extend(mutation_endpoints());
-    all
+    let mut endpoints = query_endpoints();
+    endpoints.extend(mutation_endpoints());
+    endpoints
 }
 
 fn query_endpoints() -> Vec<ApiEndpoint> {

@@ -11,12 +11,13 @@ use crate::wire::api::service::{HealthStatus, Readiness};
 /// Media types of pages about errors.
 fn page_contents() -> Vec<BodyContent> {
     [error_pages::MARKDOWN, error_pages::HTML]
-        .map(|media| BodyContent { media, of: ContentSchema::Text })
+        .map(|media_type| BodyContent { media_type, schema: ContentSchema::Text })
         .into()
 }
 
 pub(super) fn operations() -> Vec<ApiEndpoint> {
-    let numbers = BodyContent { media: status::OPENMETRICS, of: ContentSchema::Text };
+    let metrics_content =
+        BodyContent { media_type: status::OPENMETRICS, schema: ContentSchema::Text };
     vec![
         ApiEndpoint::get("/health", status::health)
             .with_id("getHealth", "Check that the service responds. Needs no token.")
@@ -32,7 +33,7 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
         ApiEndpoint::get("/metrics", status::metrics)
             .with_id("getMetrics", "Get metrics for Prometheus, where they are enabled.")
             .requires(Right::Read)
-            .with_contents(200, "Metrics in OpenMetrics 1.0.", vec![numbers])
+            .with_contents(200, "Metrics in OpenMetrics 1.0.", vec![metrics_content])
             .with_errors(&[Code::PathUnknown]),
         ApiEndpoint::get("/errors", error_pages::index)
             .with_id("listErrors", "List all error codes. Needs no token.")

@@ -16,12 +16,12 @@ const MAX_WARNINGS: usize = 20;
 
 /// Adds the content of an event to the attempts.
 pub(super) fn apply_event(attempts: &mut Vec<AttemptEntry>, event: &Event) {
-    if let EventKind::StateChanged(moved) = &event.data
-        && moved.to == State::Starting
+    if let EventKind::StateChanged(change) = &event.data
+        && change.to == State::Starting
     {
         attempts.push(AttemptEntry {
-            attempt_id: moved.attempt_id,
-            started_at: moved.at,
+            attempt_id: change.attempt_id,
+            started_at: change.at,
             ended_at: None,
             ended_in: None,
             pid: None,
@@ -37,9 +37,9 @@ pub(super) fn apply_event(attempts: &mut Vec<AttemptEntry>, event: &Event) {
     // Events before the first start belong to no attempt.
     let Some(attempt) = attempts.last_mut() else { return };
     match &event.data {
-        EventKind::StateChanged(moved) if is_at_work(moved.from) && !is_at_work(moved.to) => {
-            attempt.ended_at = Some(moved.at);
-            attempt.ended_in = Some(moved.to);
+        EventKind::StateChanged(change) if is_at_work(change.from) && !is_at_work(change.to) => {
+            attempt.ended_at = Some(change.at);
+            attempt.ended_in = Some(change.to);
         }
         EventKind::ProcessStarted { pid } => attempt.pid = Some(*pid),
         EventKind::AttemptFailed(failure) => attempt.error = Some(ErrorBody::from(failure)),
@@ -51,26 +51,28 @@ pub(super) fn apply_event(attempts: &mut Vec<AttemptEntry>, event: &Event) {
         EventKind::Warning { message } if attempt.warnings.len() < MAX_WARNINGS => {
             attempt.warnings.push(message.clone());
         }
-        EventKind::UsageReported { counters: numbers, .. } => add(&mut attempt.used, numbers),
+        EventKind::UsageReported { counters, .. } => add_counters(&mut attempt.used, counters),
         _ => {}
     }
 }
 
 /// Adds counters to the totals: each event counts since the previous one.
-fn add(used: &mut BTreeMap<String, Number>, numbers: &BTreeMap<String, Number>) {
-    for (name, number) in numbers {
+fn add_counters(used: &mut BTreeMap<String, Number>, counters: &BTreeMap<String, Number>) {
+    for (name, number) in counters {
         let before = used.get(name);
-        let all = before.and_then(|before| sum(before, number)).unwrap_or_else(|| number.clone());
-        used.insert(name.clone(), all);
+        let total = before.and_then(|before| sum(before, number)).unwrap_or_else(|| number.clone());
+        used.insert(name.clone(), total);
     }
 }
 
 /// Adds the details of the last attempt that only the record contains.
-pub(super) fn finish(attempts: &mut [AttemptEntry], record: &Record) {
-    if let Some(last) = attempts.last_mut().filter(|last| last.attempt_id == record.attempt_id) {
-        last.exit_code = record.exit_code;
-        let failed = record.failure.as_ref().map(ErrorBody::from);
-        last.error = last.error.take().or(failed);
+pub(super) fn add_record_details(attempts: &mut [AttemptEntry], record: &Record) {
+    if let Some(last_attempt) =
+        attempts.last_mut().filter(|last_attempt| last_attempt.attempt_id == record.attempt_id)
+    {
+        last_attempt.exit_code = record.exit_code;
+        let error_body = record.failure.as_ref().map(ErrorBody::from);
+        last_attempt.error = last_attempt.error.take().or(error_body);
     }
 }
 

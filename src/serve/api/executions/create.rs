@@ -39,15 +39,15 @@ pub async fn create(
     request: Request,
 ) -> Result<Response, EarlyRefusal> {
     let metadata = RequestMetadata::of(request.headers())?;
-    let execution_request = read_request(&body::json(&app, request).await?)?;
+    let execution_request = read_request(&body::read_json(&app, request).await?)?;
     let agent = app.agents.id(&execution_request.agent)?;
     let caller = caller.require_right(Right::Run, Some(&agent))?;
     if let Some(spec) = app.agents.get(&agent) {
         app.access.rate_limiter.count(spec).await?;
     }
-    let wait = execution_request.wait;
-    let ticket = submit(&app, &caller, &agent, (execution_request, metadata)).await?;
-    Ok(respond(&app, &caller, ticket, wait).await?)
+    let wait_seconds = execution_request.wait;
+    let submit_reply = submit(&app, &caller, &agent, (execution_request, metadata)).await?;
+    Ok(respond(&app, &caller, submit_reply, wait_seconds).await?)
 }
 
 /// Retries an execution with the same request.
@@ -60,8 +60,8 @@ pub async fn retry(
     PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Run, None)?;
-    let ticket = app.api.requests.retry(&caller, execution_id(&id)?).await?;
-    Ok(respond(&app, &caller, ticket, 0).await?)
+    let submit_reply = app.api.requests.retry(&caller, execution_id(&id)?).await?;
+    Ok(respond(&app, &caller, submit_reply, 0).await?)
 }
 
 fn read_request(bytes: &[u8]) -> Result<ExecutionRequest, Failure> {
@@ -85,20 +85,20 @@ async fn submit(
     agent: &AgentId,
     (execution_request, metadata): (ExecutionRequest, RequestMetadata),
 ) -> Result<SubmitReply, Failure> {
-    let idempotency =
-        execution_request.idempotency_key.clone().or_else(|| metadata.idempotency.clone());
-    let probe = execution_request.probe;
+    let idempotency_key =
+        execution_request.idempotency_key.clone().or_else(|| metadata.idempotency_key.clone());
+    let is_probe = execution_request.probe;
     // The request takes the path of a message of 1.0, so that both have the same checks and the same defaults.
     let message = read::send(json!({ "message": message_json(execution_request)? }))?.message;
     if let Some(spec) = app.agents.get(agent) {
         exposure::check_media_types(spec, &message.parts)?;
     }
-    let metadata = RequestMetadata { idempotency, ..metadata };
+    let metadata = RequestMetadata { idempotency_key, ..metadata };
     let mut request = message::request(caller, agent, (message, metadata), None)?;
     if let Some(spec) = app.agents.get(agent) {
         override_policy::check_params(&spec.override_policy, request.input.params.keys())?;
     }
-    if probe {
+    if is_probe {
         request.origin.trigger = Trigger::Probe;
     }
     app.api.requests.submit(caller, request).await
@@ -128,19 +128,21 @@ fn message_json(execution_request: ExecutionRequest) -> Result<Value, Failure> {
     Ok(message)
 }
 
-/// Waits up to `wait` seconds for the end and returns the state of the execution.
+/// Waits up to `wait_seconds` seconds for the end and returns the state of the execution.
 async fn respond(
     app: &App,
     caller: &Caller,
-    ticket: SubmitReply,
-    wait: u64,
+    submit_reply: SubmitReply,
+    wait_seconds: u64,
 ) -> Result<Response, Failure> {
-    let record = app.api.reader.execution(caller, ticket.execution).await?;
-    if wait > 0 {
-        let rest = app.api.requests.settled(&record.agent, record.id, ticket.progress);
+    let record = app.api.reader.execution(caller, submit_reply.execution).await?;
+    if wait_seconds > 0 {
+        let settled =
+            app.api.requests.wait_until_settled(&record.agent, record.id, submit_reply.progress);
         // After the waiting time the caller receives the current state.
-        if let Ok(rest) = tokio::time::timeout(Duration::from_secs(wait), rest).await {
-            rest?;
+        if let Ok(settled) = tokio::time::timeout(Duration::from_secs(wait_seconds), settled).await
+        {
+            settled?;
         }
     }
     // The record above is older than the wait.

@@ -44,17 +44,19 @@ pub async fn show(
 /// # Errors
 /// Fails if the ledger cannot be read.
 pub(super) async fn read_detail(api: &Api, record: &Record) -> Result<ExecutionDetail, Failure> {
-    let mut read = DetailReader::of(api, record);
-    let (events, attempts) = read.events().await?;
-    let stderr = read.stream(TextChannel::Stderr).await?;
+    let mut reader = DetailReader::of(api, record);
+    let (events, attempts) = reader.read_events().await?;
+    let stderr = reader.read_text_start(TextChannel::Stderr).await?;
     // A failed attempt has no answer. What its program printed is the best hint at the reason.
-    if read.output.text.is_empty() && record.outcome.is_some() {
-        read.output = read.stream(TextChannel::Stdout).await?;
-        let last = attempts.last().filter(|last| last.attempt_id == record.attempt_id);
-        let dropped = last.and_then(|last| last.dropped.get(TextChannel::Stdout.as_str()));
-        read.output.dropped = dropped.copied().unwrap_or_default();
+    if reader.output.text.is_empty() && record.outcome.is_some() {
+        reader.output = reader.read_text_start(TextChannel::Stdout).await?;
+        let last_attempt =
+            attempts.last().filter(|attempt| attempt.attempt_id == record.attempt_id);
+        let dropped =
+            last_attempt.and_then(|attempt| attempt.dropped.get(TextChannel::Stdout.as_str()));
+        reader.output.dropped = dropped.copied().unwrap_or_default();
     }
-    let DetailReader { input, output, request, .. } = read;
+    let DetailReader { input, output, request, .. } = reader;
     let request = request.filter(|_| record.open_interruption().is_some());
     let cut = [
         ("input", input.is_cut),
@@ -65,13 +67,13 @@ pub(super) async fn read_detail(api: &Api, record: &Record) -> Result<ExecutionD
     let cut = cut.into_iter().filter(|(_, is_cut)| *is_cut).map(|(name, _)| name.to_owned());
     let texts = api.reader.texts(record).await?.into_iter();
     let output_dropped = Some(output.dropped).filter(|dropped| *dropped > 0);
-    let last = events.last().map(|event| event.number);
+    let last_number = events.last().map(|event| event.number);
     Ok(ExecutionDetail {
         entry: ExecutionEntry::of(record, api.reader.queued(record).await),
         message_id: record.message.0.clone(),
         owner: record.owner.to_string(),
         trace_id: Some(TraceContext::of_execution(record.trace.as_ref(), record.id).id.to_string()),
-        caller: api.reader.callers().await?.remove(&record.owner),
+        caller: api.reader.principal_names().await?.remove(&record.owner),
         made_by: record.trigger.clone(),
         access: record.access,
         replayable: api.reader.can_retry(record).await?,
@@ -86,7 +88,7 @@ pub(super) async fn read_detail(api: &Api, record: &Record) -> Result<ExecutionD
         output_dropped: record.outcome.and(output_dropped),
         attempts,
         texts: texts.map(text_entry).collect(),
-        events_after: last.filter(|last| *last < record.last_event),
+        events_after: last_number.filter(|number| *number < record.last_event),
         events,
     })
 }
@@ -122,22 +124,22 @@ impl<'r> DetailReader<'r> {
     }
 
     /// Reads all events; returns the first page of them and the attempts.
-    async fn events(&mut self) -> Result<(Vec<Event>, Vec<AttemptEntry>), Failure> {
-        let (mut first, mut attempts, mut after) = (Vec::new(), Vec::new(), 0);
+    async fn read_events(&mut self) -> Result<(Vec<Event>, Vec<AttemptEntry>), Failure> {
+        let (mut first_page, mut attempts, mut after) = (Vec::new(), Vec::new(), 0);
         loop {
-            let part = self.api.reader.next_events(self.record, after, MAX_EVENTS).await?;
-            let Some(last) = part.last() else { break };
+            let page = self.api.reader.next_events(self.record, after, MAX_EVENTS).await?;
+            let Some(last) = page.last() else { break };
             after = last.number;
-            for event in &part {
+            for event in &page {
                 attempts::apply_event(&mut attempts, event);
                 self.read_event(&event.data).await?;
             }
-            if first.is_empty() {
-                first = part;
+            if first_page.is_empty() {
+                first_page = page;
             }
         }
-        attempts::finish(&mut attempts, self.record);
-        Ok((first, attempts))
+        attempts::add_record_details(&mut attempts, self.record);
+        Ok((first_page, attempts))
     }
 
     /// Reads the texts of the caller's latest message, of the agent's latest request and of the artifacts.
@@ -179,21 +181,21 @@ impl<'r> DetailReader<'r> {
             let end = to.min(from.saturating_add(free_bytes));
             start.is_cut |= end < to;
             if end > from {
-                let span = TextRange { to: end, ..piece.text };
-                start.text += &self.api.reader.text_range(self.record, span).await?.text;
+                let range = TextRange { to: end, ..piece.text };
+                start.text += &self.api.reader.text_range(self.record, range).await?.text;
             }
         }
         Ok(start)
     }
 
     /// Reads the start of a stream of the last attempt.
-    async fn stream(&self, channel: TextChannel) -> Result<TextStart, Failure> {
-        let span =
+    async fn read_text_start(&self, channel: TextChannel) -> Result<TextStart, Failure> {
+        let range =
             TextRange { attempt_id: self.record.attempt_id, channel, from: 0, to: MAX_TEXT_BYTES };
-        let text = self.api.reader.text_range(self.record, span).await?.text;
+        let text = self.api.reader.text_range(self.record, range).await?.text;
         // A few bytes, because the ledger cuts between characters and would return nothing for a part of one.
-        let next = TextRange { from: MAX_TEXT_BYTES, to: MAX_TEXT_BYTES + 8, ..span };
-        let is_cut = !self.api.reader.text_range(self.record, next).await?.text.is_empty();
+        let following = TextRange { from: MAX_TEXT_BYTES, to: MAX_TEXT_BYTES + 8, ..range };
+        let is_cut = !self.api.reader.text_range(self.record, following).await?.text.is_empty();
         Ok(TextStart { text, is_cut, dropped: 0 })
     }
 }

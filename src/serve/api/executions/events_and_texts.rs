@@ -61,8 +61,8 @@ pub async fn text(
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
     let record = app.api.reader.execution(&caller, execution_id(&id)?).await?;
-    let known = "the query takes `turn`, `attempt`, `channel`, `from` and `limit`";
-    let Query(query) = query.map_err(|_rejected| invalid_params(known))?;
+    let hint = "the query takes `turn`, `attempt`, `channel`, `from` and `limit`";
+    let Query(query) = query.map_err(|_rejected| invalid_params(hint))?;
     let limit = query.limit.unwrap_or(DEFAULT_TEXT_BYTES);
     if !(4..=MAX_TEXT_BYTES).contains(&limit) {
         return Err(invalid_params("`limit` must be 4 to 1048576").into());
@@ -76,10 +76,10 @@ pub async fn text(
     // The length is read first: all bytes within that length are readable afterwards.
     let texts = app.api.reader.texts(&record).await?;
     let is_requested = |text: &&TextRange| (text.attempt_id, text.channel) == (attempt_id, channel);
-    let none = TextRange { attempt_id, channel, from: 0, to: 0 };
-    let of = text_entry(texts.iter().find(is_requested).copied().unwrap_or(none));
-    let part = app.api.reader.text_range(&record, TextRange { from, to, ..none }).await?;
-    Ok(ok(&to_json(&TextPart { of, from: part.from, to: part.to(), text: part.text })?))
+    let empty_range = TextRange { attempt_id, channel, from: 0, to: 0 };
+    let of = text_entry(texts.iter().find(is_requested).copied().unwrap_or(empty_range));
+    let part = app.api.reader.text_range(&record, TextRange { from, to, ..empty_range }).await?;
+    Ok(ok(&to_json(&TextPart { entry: of, from: part.from, to: part.to(), text: part.text })?))
 }
 
 /// Requested page of events.
@@ -100,10 +100,10 @@ pub struct EventQuery {
 }
 
 /// Parses the channels that a query names.
-fn channels(text: Option<&str>) -> Result<Vec<TextChannel>, Failure> {
+fn parse_channels(text: Option<&str>) -> Result<Vec<TextChannel>, Failure> {
     let mut channels = Vec::new();
-    for word in text.into_iter().flat_map(|text| text.split(',')) {
-        let channel = TextChannel::parse(word);
+    for name in text.into_iter().flat_map(|text| text.split(',')) {
+        let channel = TextChannel::parse(name);
         let channel = channel.ok_or_else(|| {
             invalid_params(
                 "`text` takes `input`, `stdout`, `stderr`, `answer` and `parts`, with commas",
@@ -139,18 +139,18 @@ pub async fn events(
     }
     if accepts_event_stream(&headers) {
         // A browser that reconnects repeats the address with the old `after`, so the header is the newer position.
-        let known = RequestMetadata::of(&headers)?.after;
-        let after = known.unwrap_or_else(|| query.after.unwrap_or_default().into());
-        let channels = channels(query.text.as_deref())?;
+        let header_position = RequestMetadata::of(&headers)?.after;
+        let after = header_position.unwrap_or_else(|| query.after.unwrap_or_default().into());
+        let channels = parse_channels(query.text.as_deref())?;
         return Ok(stream::response(app.api.clone(), record, &after, &channels));
     }
     let after = query.after.unwrap_or_default();
     let events = app.api.reader.next_events(&record, after, limit).await?;
-    let last = events.last().map_or(after, |event| event.number);
+    let last_event = events.last().map_or(after, |event| event.number);
     let list = EventList {
-        after: last,
-        more: last < record.last_event,
-        state: record.visible_state(),
+        after: last_event,
+        more: last_event < record.last_event,
+        state: record.effective_state(),
         attempt_id: record.attempt_id,
         ended: record.outcome.is_some(),
         events,

@@ -33,9 +33,9 @@ pub async fn stream(
     let caller = caller.require_right(Right::Read, None)?;
     let (query, with_text) = query::read_export(parameters)?;
     let filter = query.filter(&caller, app.api.reader.now())?;
-    let left = query.limit.map_or(u64::MAX, u64::from);
+    let remaining = query.limit.map_or(u64::MAX, u64::from);
     let (api, page) = (app.api.clone(), VecDeque::new());
-    let mut export = Export { api, caller, filter, with_text, left, page, open: None };
+    let mut export = Export { api, caller, filter, with_text, remaining, page, current_line: None };
     export.read_page().await?; // What cannot be read at all is refused as a whole.
     let lines = futures_util::stream::unfold(Some(export), async |export| {
         let mut export = export?;
@@ -60,18 +60,18 @@ struct Export {
     caller: Caller,
     filter: ExecutionFilter,
     with_text: bool,
-    left: u64,
+    remaining: u64,
     page: VecDeque<Record>,
-    open: Option<NdjsonLine>,
+    current_line: Option<NdjsonLine>,
 }
 
 impl Export {
     /// Returns the next bytes.
     async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
-            if let Some(line) = self.open.take() {
+            if let Some(line) = self.current_line.take() {
                 let (bytes, line) = line.next_chunk(&self.api).await?;
-                self.open = line;
+                self.current_line = line;
                 return Ok(Some(bytes.into()));
             }
             if self.page.is_empty() {
@@ -82,7 +82,7 @@ impl Export {
             if let Some((head, line)) =
                 NdjsonLine::start(&self.api, &record, self.with_text).await?
             {
-                self.open = Some(line);
+                self.current_line = Some(line);
                 return Ok(Some(head.into()));
             }
         }
@@ -90,13 +90,13 @@ impl Export {
 
     async fn read_page(&mut self) -> Result<(), Failure> {
         let limit =
-            u32::try_from(self.left.min(EXPORT_PAGE_SIZE.into())).unwrap_or(EXPORT_PAGE_SIZE);
+            u32::try_from(self.remaining.min(EXPORT_PAGE_SIZE.into())).unwrap_or(EXPORT_PAGE_SIZE);
         if limit == 0 {
             return Ok(());
         }
         let filter = ExecutionFilter { limit, ..self.filter.clone() };
         let records = self.api.reader.executions(&self.caller, filter).await?;
-        self.left = self.left.saturating_sub(records.len() as u64);
+        self.remaining = self.remaining.saturating_sub(records.len() as u64);
         // Pages continue after the last id and not after a number of rows: rows may be removed meanwhile.
         self.filter.before = records.last().map(|record| record.id).or(self.filter.before);
         self.page = records.into();

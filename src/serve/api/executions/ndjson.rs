@@ -21,7 +21,7 @@ const TEXT_CHUNK_BYTES: u64 = 64 << 10;
 /// Line that is partly written.
 pub(super) struct NdjsonLine {
     record: Record,
-    at: LinePosition,
+    position: LinePosition,
     with_text: bool,
     /// Texts that are not written yet.
     texts: VecDeque<TextRange>,
@@ -49,50 +49,51 @@ impl NdjsonLine {
             read => read?,
         };
         let texts = if with_text { api.reader.texts(&record).await? } else { Vec::new() };
-        let more = json!({
+        let details = json!({
             "owner": record.owner.to_string(),
             "messageId": record.message.0,
             "parameters": record.params,
             "madeBy": record.trigger,
         });
         // Two objects become one by dropping the brace between them; events and texts follow before the last brace.
-        let (head, more) =
-            (to_open_object(&ExecutionEntry::from(&record)), to_open_object(&more).split_off(1));
-        let line = Self { record, at: LinePosition::Events(0), with_text, texts: texts.into() };
-        Ok(Some((format!("{head},{more},\"events\":["), line)))
+        let (head, details) =
+            (to_open_object(&ExecutionEntry::from(&record)), to_open_object(&details).split_off(1));
+        let line =
+            Self { record, position: LinePosition::Events(0), with_text, texts: texts.into() };
+        Ok(Some((format!("{head},{details},\"events\":["), line)))
     }
 
     /// Returns the next part of the line and its remaining state, or `None` at its end.
     pub(super) async fn next_chunk(self, api: &Api) -> Result<(String, Option<Self>), Failure> {
-        match self.at {
+        match self.position {
             LinePosition::Events(after) => self.events(api, after).await,
             LinePosition::Texts { is_first } => Ok(self.next_text(is_first)),
-            LinePosition::Text(span) => self.read_range(api, span).await,
+            LinePosition::Text(range) => self.read_range(api, range).await,
         }
     }
 
     async fn events(mut self, api: &Api, after: u64) -> Result<(String, Option<Self>), Failure> {
         let part = api.reader.next_events(&self.record, after, EVENT_PAGE_SIZE).await?;
         let Some(last) = part.last().map(|event| event.number) else {
-            self.at = LinePosition::Texts { is_first: true };
+            self.position = LinePosition::Texts { is_first: true };
             return Ok(("]".to_owned(), Some(self)));
         };
         let events: Vec<_> = part.iter().map(to_json_text).collect();
         let separator = if after == 0 { "" } else { "," };
-        self.at = LinePosition::Events(last);
+        self.position = LinePosition::Events(last);
         Ok((format!("{separator}{}", events.join(",")), Some(self)))
     }
 
     fn next_text(mut self, is_first: bool) -> (String, Option<Self>) {
         let opening = if is_first && self.with_text { ",\"texts\":[" } else { "" };
-        let Some(span) = self.texts.pop_front() else {
+        let Some(range) = self.texts.pop_front() else {
             let closing = if self.with_text { "]" } else { "" };
             return (format!("{opening}{closing}}}\n"), None);
         };
         let separator = if is_first { "" } else { "," };
-        self.at = LinePosition::Text(span);
+        self.position = LinePosition::Text(range);
         (
-            format!("{opening}{separator}{},\"text\":\"", to_open_object(&text_entry(span))),
+            format!("{opening}{separator}{},\"text\":\"", to_open_object(&text_entry(range))),
             Some(self),
         )
     }
@@ -100,32 +101,32 @@ impl NdjsonLine {
     async fn read_range(
         mut self,
         api: &Api,
-        span: TextRange,
+        range: TextRange,
     ) -> Result<(String, Option<Self>), Failure> {
-        let to = span.to.min(span.from.saturating_add(TEXT_CHUNK_BYTES));
-        let part = api.reader.text_range(&self.record, TextRange { to, ..span }).await?;
+        let to = range.to.min(range.from.saturating_add(TEXT_CHUNK_BYTES));
+        let part = api.reader.text_range(&self.record, TextRange { to, ..range }).await?;
         // Parts of a JSON string can be escaped one by one, because the ledger never cuts inside a character.
         let quoted = to_json_text(&part.text);
-        let inner = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-        let mut text = inner.unwrap_or_default().to_owned();
-        self.at = if part.text.is_empty() || part.to() >= span.to {
+        let escaped = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        let mut text = escaped.unwrap_or_default().to_owned();
+        self.position = if part.text.is_empty() || part.to() >= range.to {
             text.push_str("\"}");
             LinePosition::Texts { is_first: false }
         } else {
-            LinePosition::Text(TextRange { from: part.to(), ..span })
+            LinePosition::Text(TextRange { from: part.to(), ..range })
         };
         Ok((text, Some(self)))
     }
 }
 
 /// Serializes a shape. All shapes here are valid JSON, so serialization does not fail.
-fn to_json_text(shape: &impl Serialize) -> String {
-    serde_json::to_string(shape).unwrap_or_default()
+fn to_json_text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// Serializes an object without its closing brace.
-fn to_open_object(shape: &impl Serialize) -> String {
-    let mut text = to_json_text(shape);
+fn to_open_object(value: &impl Serialize) -> String {
+    let mut text = to_json_text(value);
     text.pop();
     text
 }

@@ -108,7 +108,7 @@ pub struct ExportQuery {
 /// Source of an execution.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "lowercase", inline)]
-#[expect(dead_code, reason = "it is described, and read by `trigger`")]
+#[expect(dead_code, reason = "it is described, and read by `parse_trigger`")]
 enum ExecutionSource {
     Api,
     Schedule,
@@ -117,7 +117,7 @@ enum ExecutionSource {
 /// Time of RFC 3339, or a duration before now.
 #[derive(JsonSchema)]
 #[schemars(untagged, inline)]
-#[expect(dead_code, reason = "it is described, and read by `time`")]
+#[expect(dead_code, reason = "it is described, and read by `parse_time`")]
 enum TimeParameter {
     At(DateTime<Utc>),
     Ago(#[schemars(regex(pattern = "^[0-9]{1,9}[smhd]$"))] String),
@@ -158,14 +158,14 @@ impl ListQuery {
         let agent = self.agent.clone().map(AgentId::new).transpose();
         Ok(ExecutionFilter {
             agent: agent.map_err(|error| invalid_params(&error.to_string()))?,
-            id: self.id.as_deref().map(id_part).transpose()?,
-            caller: owner_filter(caller, self.caller.clone())?,
+            id: self.id.as_deref().map(parse_id_part).transpose()?,
+            owner_name: owner_filter(caller, self.caller.clone())?,
             unfinished: self.unfinished,
-            state: keyword("state", self.state.as_deref(), State::parse)?,
-            outcome: keyword("outcome", self.outcome.as_deref(), Outcome::parse)?,
-            code: keyword("failure", self.failure.as_deref(), Code::parse)?,
-            category: keyword("class", self.class.as_deref(), Category::parse)?,
-            trigger: keyword("trigger", self.trigger.as_deref(), trigger)?,
+            state: parse_keyword("state", self.state.as_deref(), State::parse)?,
+            outcome: parse_keyword("outcome", self.outcome.as_deref(), Outcome::parse)?,
+            code: parse_keyword("failure", self.failure.as_deref(), Code::parse)?,
+            category: parse_keyword("class", self.class.as_deref(), Category::parse)?,
+            trigger_kind: parse_keyword("trigger", self.trigger.as_deref(), parse_trigger)?,
             schedule: self.schedule.clone(),
             context: self.context.clone().map(ContextId),
             since: parse_time("since", self.since.as_deref(), now)?,
@@ -178,7 +178,7 @@ impl ListQuery {
 
 /// Returns the opaque cursor for the last execution of a page.
 #[must_use]
-pub fn cursor(id: ExecutionId) -> String {
+pub fn encode_cursor(id: ExecutionId) -> String {
     URL_SAFE_NO_PAD.encode(id.0.as_bytes())
 }
 
@@ -198,7 +198,7 @@ fn owner_filter(caller: &Caller, name: Option<String>) -> Result<Option<String>,
     Err(Failure::new(Code::Forbidden, "the token may list only its own executions"))
 }
 
-fn id_part(text: &str) -> Result<IdPart, Failure> {
+fn parse_id_part(text: &str) -> Result<IdPart, Failure> {
     IdPart::parse(text).ok_or_else(|| {
         invalid_params(
             "`id` must be 4 to 32 hexadecimal digits, of the beginning or the end of an id",
@@ -206,18 +206,18 @@ fn id_part(text: &str) -> Result<IdPart, Failure> {
     })
 }
 
-fn trigger(word: &str) -> Option<String> {
-    TRIGGERS.contains(&word).then(|| word.to_owned())
+fn parse_trigger(name: &str) -> Option<String> {
+    TRIGGERS.contains(&name).then(|| name.to_owned())
 }
 
-fn keyword<T>(
+fn parse_keyword<T>(
     name: &str,
     text: Option<&str>,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<Option<T>, Failure> {
-    let read =
+    let parse_or_refuse =
         |word| parse(word).ok_or_else(|| invalid_params(&format!("`{name}` is not a known word")));
-    text.map(read).transpose()
+    text.map(parse_or_refuse).transpose()
 }
 
 fn parse_time(
@@ -225,15 +225,16 @@ fn parse_time(
     value: Option<&str>,
     now: DateTime<Utc>,
 ) -> Result<Option<DateTime<Utc>>, Failure> {
-    let read = |text| {
+    let parse_or_refuse = |text| {
         let time = DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc());
         let message =
             || format!("`{name}` must be a time of RFC 3339, or how long ago, such as 2h");
         // A duration that exceeds the calendar selects everything since the Unix epoch.
-        let ago = |span| now.checked_sub_signed(span).unwrap_or(DateTime::UNIX_EPOCH);
-        time.or_else(|| parse_duration(text).map(ago)).ok_or_else(|| invalid_params(&message()))
+        let before_now = |span| now.checked_sub_signed(span).unwrap_or(DateTime::UNIX_EPOCH);
+        time.or_else(|| parse_duration(text).map(before_now))
+            .ok_or_else(|| invalid_params(&message()))
     };
-    value.map(read).transpose()
+    value.map(parse_or_refuse).transpose()
 }
 
 /// Maximum number of digits of a duration.
@@ -245,14 +246,14 @@ fn parse_duration(text: &str) -> Option<TimeDelta> {
     if digits.len() > MAX_DURATION_DIGITS {
         return None;
     }
-    let scale = match text.get(digits.len()..)? {
+    let seconds_per_unit = match text.get(digits.len()..)? {
         "s" => 1,
         "m" => 60,
         "h" => 3600,
         "d" => 86_400,
         _ => return None,
     };
-    TimeDelta::try_seconds(i64::from(digits.parse::<u32>().ok()?) * scale)
+    TimeDelta::try_seconds(i64::from(digits.parse::<u32>().ok()?) * seconds_per_unit)
 }
 
 #[cfg(test)]
@@ -262,8 +263,8 @@ mod tests {
     #[test]
     fn a_cursor_is_read_back_and_other_text_is_refused() {
         let id = ExecutionId::fresh();
-        assert_eq!(parse_cursor(&cursor(id)), Ok(id));
-        for invalid in ["", "x", "!", &id.to_string(), &format!("{}A", cursor(id))] {
+        assert_eq!(parse_cursor(&encode_cursor(id)), Ok(id));
+        for invalid in ["", "x", "!", &id.to_string(), &format!("{}A", encode_cursor(id))] {
             assert_eq!(
                 parse_cursor(invalid).map_err(|it| it.code),
                 Err(Code::InvalidParams),

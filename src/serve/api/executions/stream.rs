@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::serve::a2a::sse;
 use crate::serve::a2a::streaming::event_id::EventId;
-use crate::serve::a2a::streaming::text_stream::{TextProgress, is_end_of_work};
+use crate::serve::a2a::streaming::text_progress::{TextProgress, is_end_of_work};
 use crate::wire::api::ExecutionEntry;
 use crate::wire::api::history::{TextUpdate, WaitingPosition};
 
@@ -25,24 +25,24 @@ pub(super) fn response(
     after: &EventId,
     channels: &[TextChannel],
 ) -> Response {
-    let subscription =
-        Subscription::new(api.reader.clone(), record.clone(), after.event, None).past_questions();
+    let subscription = Subscription::new(api.reader.clone(), record.clone(), after.event, None)
+        .continue_past_questions();
     let subscription = if channels.is_empty() { subscription } else { subscription.with_text() };
     // A stream from the start contains all attempts; a later one starts with the present attempt.
     let attempt_id = if after.event == 0 { AttemptId::FIRST } else { record.attempt_id };
     let texts = TextProgress::new(attempt_id, channels);
-    let texts = after.texts.as_ref().map_or(texts.clone(), |known| texts.after(known));
+    let texts = after.texts.as_ref().map_or(texts.clone(), |known_texts| texts.after(known_texts));
     let has_text = !channels.is_empty();
-    let event = after.event;
+    let last_event = after.event;
     let execution_stream = ExecutionStream {
         api,
         record,
         subscription,
         texts,
         has_text,
-        event,
-        next: None,
-        has_grown: false,
+        last_event,
+        pending_item: None,
+        may_have_unsent_text: false,
     };
     sse::stream(futures_util::stream::unfold(Some(execution_stream), async |execution_stream| {
         let mut execution_stream = execution_stream?;
@@ -63,43 +63,43 @@ struct ExecutionStream {
     texts: TextProgress,
     has_text: bool,
     /// Number of the last event that was sent.
-    event: u64,
+    last_event: u64,
     /// The item that follows all text that exists now.
-    next: Option<SubscriptionItem>,
+    pending_item: Option<SubscriptionItem>,
     /// True if there may be text that was not sent.
-    has_grown: bool,
+    may_have_unsent_text: bool,
 }
 
 impl ExecutionStream {
     async fn next(&mut self) -> Result<Option<Event>, Failure> {
         loop {
-            if self.has_grown {
+            if self.may_have_unsent_text {
                 match self.texts.next(&self.api, &self.record).await? {
-                    Some((span, text)) => return Ok(Some(self.text_event(span, text))),
-                    None => self.has_grown = false,
+                    Some((range, text)) => return Ok(Some(self.text_event(range, text))),
+                    None => self.may_have_unsent_text = false,
                 }
             }
-            if let Some(next) = self.next.take() {
-                return Ok(self.line(next));
+            if let Some(item) = self.pending_item.take() {
+                return Ok(self.sse_event_for(item));
             }
             match self.subscription.next().await? {
                 None => return Ok(None),
-                Some(SubscriptionItem::TextAvailable(_)) => self.has_grown = true,
-                Some(next) => {
-                    self.has_grown = self.has_text && is_end_of_text(&next);
+                Some(SubscriptionItem::TextAvailable(_)) => self.may_have_unsent_text = true,
+                Some(item) => {
+                    self.may_have_unsent_text = self.has_text && is_end_of_text(&item);
                     // Text that exists now precedes the event that ends it, so the event waits.
-                    self.next = Some(next);
+                    self.pending_item = Some(item);
                 }
             }
         }
     }
 
     /// Only recorded items have a position after which a client can resume the stream.
-    fn line(&mut self, next: SubscriptionItem) -> Option<Event> {
-        Some(match next {
+    fn sse_event_for(&mut self, item: SubscriptionItem) -> Option<Event> {
+        Some(match item {
             SubscriptionItem::Event(event) => {
-                self.texts.take(&event.data);
-                self.event = event.number;
+                self.texts.apply_event(&event.data);
+                self.last_event = event.number;
                 Event::default().id(self.cursor()).event("event").data(to_json_text(&event))
             }
             SubscriptionItem::Queued(queued) => {
@@ -115,20 +115,20 @@ impl ExecutionStream {
         })
     }
 
-    fn text_event(&self, span: TextRange, text: String) -> Event {
-        let TextRange { attempt_id, channel, from, to } = span;
+    fn text_event(&self, range: TextRange, text: String) -> Event {
+        let TextRange { attempt_id, channel, from, to } = range;
         let update = TextUpdate { attempt_id, channel, from, to, text };
         Event::default().id(self.cursor()).event("text").data(to_json_text(&update))
     }
 
     fn cursor(&self) -> String {
-        EventId { event: self.event, byte_offset: 0, texts: self.texts.cursor() }.to_string()
+        EventId { event: self.last_event, byte_offset: 0, texts: self.texts.cursor() }.to_string()
     }
 }
 
-/// Returns true if the attempt produces no more text after `next`, so that all of its text is sent before.
-fn is_end_of_text(next: &SubscriptionItem) -> bool {
-    match next {
+/// Returns true if the attempt produces no more text after `item`, so that all of its text is sent before.
+fn is_end_of_text(item: &SubscriptionItem) -> bool {
+    match item {
         SubscriptionItem::Event(event) => is_end_of_work(&event.data),
         SubscriptionItem::EndOrQuestion(_) => true,
         SubscriptionItem::Queued(_) | SubscriptionItem::TextAvailable(_) => false,
@@ -136,10 +136,10 @@ fn is_end_of_text(next: &SubscriptionItem) -> bool {
 }
 
 /// Serializes a shape. All shapes here are valid JSON, so serialization does not fail.
-fn to_json_text(shape: &impl Serialize) -> String {
-    serde_json::to_string(shape).unwrap_or_default()
+fn to_json_text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 fn error_event(failure: &Failure) -> Event {
-    Event::default().event("error").data(to_json_text(&problem::document(failure)))
+    Event::default().event("error").data(to_json_text(&problem::problem_document(failure)))
 }

@@ -6,15 +6,23 @@ use crate::serve::api::endpoint::ApiEndpoint;
 
 /// Adds links to the successful responses of an operation that creates an item: one for each operation whose path is
 /// the same path followed by the id of the item.
-pub(super) fn add(described: &mut Value, operation: &ApiEndpoint, all: &[ApiEndpoint]) {
+pub(super) fn add_links(
+    operation_json: &mut Value,
+    operation: &ApiEndpoint,
+    operations: &[ApiEndpoint],
+) {
     if operation.input.body.is_none() || operation.method != "POST" {
         return;
     }
-    let below = format!("{}/{{", operation.path);
-    let links: Map<_, _> =
-        all.iter().filter(|other| other.path.starts_with(&below)).filter_map(link).collect();
-    for answer in &operation.responses {
-        let response = described.pointer_mut(&format!("/responses/{}", answer.status));
+    let path_prefix = format!("{}/{{", operation.path);
+    let links: Map<_, _> = operations
+        .iter()
+        .filter(|other| other.path.starts_with(&path_prefix))
+        .filter_map(link_to)
+        .collect();
+    for endpoint_response in &operation.responses {
+        let response =
+            operation_json.pointer_mut(&format!("/responses/{}", endpoint_response.status));
         if let Some(response) =
             response.and_then(Value::as_object_mut).filter(|_| !links.is_empty())
         {
@@ -24,11 +32,11 @@ pub(super) fn add(described: &mut Value, operation: &ApiEndpoint, all: &[ApiEndp
 }
 
 /// Creates a link. The member of the response has the same name as the path parameter.
-fn link(other: &ApiEndpoint) -> Option<(String, Value)> {
-    let name = other.input.path.first()?.name;
+fn link_to(endpoint: &ApiEndpoint) -> Option<(String, Value)> {
+    let name = endpoint.input.path.first()?.name;
     let link = json!({
-        "operationId": other.id,
+        "operationId": endpoint.operation_id,
         "parameters": {name: format!("$response.body#/{name}")},
     });
-    Some((other.id.to_owned(), link))
+    Some((endpoint.operation_id.to_owned(), link))
 }

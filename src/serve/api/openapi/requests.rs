@@ -6,30 +6,30 @@ use super::Components;
 use crate::serve::api::endpoint::ApiEndpoint;
 
 /// Returns the parameters of an operation: path, then headers, then query.
-pub(super) fn parameters(operation: &ApiEndpoint, shapes: &mut Components) -> Vec<Value> {
-    let mut all = Vec::new();
-    for name in &operation.input.path {
-        let schema = (name.shape)(&mut shapes.requests);
-        all.push(json!({
-            "name": name.name, "in": "path", "required": true,
-            "description": name.description, "schema": schema,
+pub(super) fn parameters(operation: &ApiEndpoint, components: &mut Components) -> Vec<Value> {
+    let mut parameters = Vec::new();
+    for parameter in &operation.input.path {
+        let schema = (parameter.schema)(&mut components.requests);
+        parameters.push(json!({
+            "name": parameter.name, "in": "path", "required": true,
+            "description": parameter.description, "schema": schema,
         }));
     }
     for header in &operation.input.headers {
-        let schema = (header.shape)(&mut shapes.requests);
-        all.push(json!({
+        let schema = (header.schema)(&mut components.requests);
+        parameters.push(json!({
             "name": header.name, "in": "header", "description": header.description, "schema": schema,
         }));
     }
     for query in &operation.input.queries {
         // Inline and not as a reference: OpenAPI describes each member of a query as a parameter of its own.
-        let members = query(&mut shapes.requests).to_value();
+        let members = query(&mut components.requests).to_value();
         let members = members.get("properties").and_then(Value::as_object).cloned();
-        all.extend(
+        parameters.extend(
             members.into_iter().flatten().map(|(name, schema)| query_parameter(name, schema)),
         );
     }
-    all
+    parameters
 }
 
 /// Describes a member of a query, which is present or absent and never null.
@@ -42,20 +42,20 @@ fn query_parameter(name: String, mut schema: Value) -> Value {
 pub(super) fn without_null(mut schema: Value) -> Value {
     let Some(members) = schema.as_object_mut() else { return schema };
     if let Some(Value::Array(types)) = members.get_mut("type") {
-        types.retain(|word| word != "null");
+        types.retain(|value| value != "null");
         if let [only] = types.as_slice() {
             let only = only.clone();
             members.insert("type".to_owned(), only);
         }
     }
-    if let Some(Value::Array(kinds)) = members.get_mut("anyOf") {
-        kinds.retain(|kind| kind.get("type").is_none_or(|word| word != "null"));
-        if let [only] = kinds.as_slice() {
+    if let Some(Value::Array(variants)) = members.get_mut("anyOf") {
+        variants.retain(|variant| variant.get("type").is_none_or(|value| value != "null"));
+        if let [only] = variants.as_slice() {
             return only.clone();
         }
     }
-    if let Some(Value::Array(words)) = schema.get_mut("enum") {
-        words.retain(|word| !word.is_null());
+    if let Some(Value::Array(values)) = schema.get_mut("enum") {
+        values.retain(|value| !value.is_null());
     }
     schema
 }

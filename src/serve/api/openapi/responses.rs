@@ -35,32 +35,35 @@ pub(super) fn headers() -> Value {
 }
 
 /// Returns all responses of an operation by status.
-pub(super) fn all(operation: &ApiEndpoint, shapes: &mut Components) -> Value {
-    let mut all = Map::new();
-    for answer in &operation.responses {
-        all.insert(answer.status.to_string(), success_response(answer, shapes));
+pub(super) fn response_objects(operation: &ApiEndpoint, components: &mut Components) -> Value {
+    let mut objects = Map::new();
+    for endpoint_response in &operation.responses {
+        objects.insert(
+            endpoint_response.status.to_string(),
+            success_response(endpoint_response, components),
+        );
     }
     for (status, codes) in by_status(&operation.errors.codes) {
         // A status has one response, so the code with additional members describes all codes of its status.
-        let extended =
-            operation.errors.with_body.iter().find(|(code, _)| codes.contains(code.as_str()));
-        let response = match extended {
+        let extended_body =
+            operation.errors.bodies_by_code.iter().find(|(code, _)| codes.contains(code.as_str()));
+        let response = match extended_body {
             Some((_, schema_fn)) => {
-                let schema = schema_fn(&mut shapes.responses).to_value();
+                let schema = schema_fn(&mut components.responses).to_value();
                 error_response(status, &codes, schema)
             }
-            None => shared_error_response(status, &codes, shapes),
+            None => shared_error_response(status, &codes, components),
         };
-        all.insert(status.to_string(), response);
+        objects.insert(status.to_string(), response);
     }
-    all.into()
+    objects.into()
 }
 
-fn success_response(answer: &EndpointResponse, shapes: &mut Components) -> Value {
-    let mut response = json!({"description": answer.description, "headers": header_references(&[REQUEST_ID_HEADER])});
-    let contents = answer.contents.iter();
+fn success_response(endpoint_response: &EndpointResponse, components: &mut Components) -> Value {
+    let mut response = json!({"description": endpoint_response.description, "headers": header_references(&[REQUEST_ID_HEADER])});
+    let contents = endpoint_response.contents.iter();
     let contents: Map<_, _> = contents
-        .map(|content| (content.media.to_owned(), content_object(content, shapes)))
+        .map(|content| (content.media_type.to_owned(), content_object(content, components)))
         .collect();
     if !contents.is_empty() {
         insert_member(&mut response, "content", contents.into());
@@ -70,14 +73,16 @@ fn success_response(answer: &EndpointResponse, shapes: &mut Components) -> Value
 
 /// Generates the content of a response. Lines and events are separate documents, which OpenAPI 3.1 cannot describe
 /// within a body.
-fn content_object(content: &BodyContent, shapes: &mut Components) -> Value {
-    match &content.of {
-        ContentSchema::Document(of) => json!({"schema": of(&mut shapes.responses)}),
+fn content_object(content: &BodyContent, components: &mut Components) -> Value {
+    match &content.schema {
+        ContentSchema::Document(schema_fn) => {
+            json!({"schema": schema_fn(&mut components.responses)})
+        }
         ContentSchema::Text => json!({"schema": {"type": "string"}}),
         ContentSchema::Documents(kinds) => {
-            let kinds = kinds
-                .iter()
-                .map(|(kind, of)| ((*kind).to_owned(), of(&mut shapes.responses).to_value()));
+            let kinds = kinds.iter().map(|(kind, schema_fn)| {
+                ((*kind).to_owned(), schema_fn(&mut components.responses).to_value())
+            });
             let kinds: Map<_, _> = kinds.collect();
             json!({"schema": {"type": "string"}, "x-documents": kinds})
         }
@@ -86,33 +91,33 @@ fn content_object(content: &BodyContent, shapes: &mut Components) -> Value {
 
 /// Groups the codes by their HTTP status.
 fn by_status(codes: &[Code]) -> BTreeMap<u16, BTreeSet<&'static str>> {
-    let mut all = BTreeMap::<_, BTreeSet<_>>::new();
+    let mut codes_by_status = BTreeMap::<_, BTreeSet<_>>::new();
     for code in codes {
-        all.entry(problem::wire_codes(*code).http).or_default().insert(code.as_str());
+        codes_by_status.entry(problem::wire_codes(*code).http).or_default().insert(code.as_str());
     }
-    all
+    codes_by_status
 }
 
 /// Returns a reference to the response for these codes, which the document contains only once.
 fn shared_error_response(
     status: u16,
     codes: &BTreeSet<&'static str>,
-    shapes: &mut Components,
+    components: &mut Components,
 ) -> Value {
     let name = codes.iter().map(|code| component_name(code)).collect::<Vec<_>>().join("Or");
     // Most operations have the same errors; written out at each, they would make up most of the document.
-    if !shapes.error_responses.contains_key(&name) {
-        let mut schema = schema_of::<Problem>()(&mut shapes.responses).to_value();
+    if !components.error_responses.contains_key(&name) {
+        let mut schema = schema_of::<Problem>()(&mut components.responses).to_value();
         let restriction = json!({"status": {"const": status}, "code": {"enum": codes}});
         insert_member(&mut schema, "properties", restriction);
-        shapes.error_responses.insert(name.clone(), error_response(status, codes, schema));
+        components.error_responses.insert(name.clone(), error_response(status, codes, schema));
     }
     json!({"$ref": format!("#/components/responses/{name}")})
 }
 
 fn error_response(status: u16, codes: &BTreeSet<&'static str>, schema: Value) -> Value {
     let hints =
-        codes.iter().filter_map(|word| Some(format!("`{word}`: {}.", Code::parse(word)?.hint())));
+        codes.iter().filter_map(|code| Some(format!("`{code}`: {}.", Code::parse(code)?.hint())));
     let headers = match status {
         401 => header_references(&[REQUEST_ID_HEADER, AUTHENTICATE_HEADER]),
         429 | 503 => header_references(&[REQUEST_ID_HEADER, RETRY_AFTER_HEADER]),
@@ -126,10 +131,10 @@ fn error_response(status: u16, codes: &BTreeSet<&'static str>, schema: Value) ->
 }
 
 fn header_references(headers: &[(&str, &str)]) -> Value {
-    let named = headers.iter().map(|(name, described)| {
-        ((*name).to_owned(), json!({"$ref": format!("#/components/headers/{described}")}))
+    let references = headers.iter().map(|(name, component)| {
+        ((*name).to_owned(), json!({"$ref": format!("#/components/headers/{component}")}))
     });
-    named.collect::<Map<_, _>>().into()
+    references.collect::<Map<_, _>>().into()
 }
 
 /// Converts a code into a component name: `queue-full` becomes `QueueFull`.

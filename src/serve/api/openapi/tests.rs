@@ -14,12 +14,12 @@ const REWRITE_VARIABLE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
 
 /// Returns the value and all values within it.
 fn descendants(value: &Value) -> Vec<&Value> {
-    let inner: Vec<&Value> = match value {
+    let children: Vec<&Value> = match value {
         Value::Array(items) => items.iter().collect(),
         Value::Object(members) => members.values().collect(),
         _ => Vec::new(),
     };
-    inner.into_iter().flat_map(descendants).chain([value]).collect()
+    children.into_iter().flat_map(descendants).chain([value]).collect()
 }
 
 #[test]
@@ -39,8 +39,8 @@ fn the_stored_openapi_document_equals_the_generated_one() {
 #[test]
 fn every_schema_reference_resolves() {
     let document = document();
-    let all = descendants(&document);
-    let refs: BTreeSet<_> = all.iter().filter_map(|value| value.get("$ref")?.as_str()).collect();
+    let values = descendants(&document);
+    let refs: BTreeSet<_> = values.iter().filter_map(|value| value.get("$ref")?.as_str()).collect();
     assert!(refs.len() > 50, "{refs:?}");
     for name in refs {
         let pointer = name.strip_prefix('#').expect("a place in this document");
@@ -60,12 +60,12 @@ fn every_schema_has_a_unique_name() {
 /// A name denotes the same schema in requests and in responses.
 #[test]
 fn requests_and_responses_share_one_schema_per_name() {
-    let mut shapes = Components::new();
+    let mut components = Components::new();
     for operation in operations() {
-        operation_object(&operation, &mut shapes);
+        operation_object(&operation, &mut components);
     }
-    let request_schemas = shapes.requests.take_definitions(true);
-    let response_schemas = shapes.responses.take_definitions(true);
+    let request_schemas = components.requests.take_definitions(true);
+    let response_schemas = components.responses.take_definitions(true);
     for (name, schema) in request_schemas {
         let other = response_schemas.get(&name).unwrap_or(&schema);
         assert_eq!(other, &schema, "{name}");
@@ -75,14 +75,18 @@ fn requests_and_responses_share_one_schema_per_name() {
 #[test]
 fn every_operation_has_an_id_and_its_path_parameters() {
     let operations = operations();
-    let ids: BTreeSet<_> = operations.iter().map(|operation| operation.id).collect();
+    let ids: BTreeSet<_> = operations.iter().map(|operation| operation.operation_id).collect();
     assert_eq!(ids.len(), operations.len(), "two have one name");
     for operation in &operations {
         let parameters =
             operation.path.split('/').filter_map(|word| word.strip_prefix('{')?.strip_suffix('}'));
-        let names: Vec<_> = operation.input.path.iter().map(|name| name.name).collect();
+        let names: Vec<_> = operation.input.path.iter().map(|parameter| parameter.name).collect();
         assert_eq!(parameters.collect::<Vec<_>>(), names, "{}", operation.path);
-        assert!(operation.summary.ends_with('.') && !operation.id.is_empty(), "{}", operation.path);
+        assert!(
+            operation.summary.ends_with('.') && !operation.operation_id.is_empty(),
+            "{}",
+            operation.path
+        );
         assert!(!operation.responses.is_empty(), "{}", operation.path);
     }
 }
@@ -92,7 +96,7 @@ fn every_operation_has_an_id_and_its_path_parameters() {
 fn success_and_error_statuses_do_not_overlap() {
     for operation in operations() {
         let success_statuses: Vec<_> =
-            operation.responses.iter().map(|answer| answer.status).collect();
+            operation.responses.iter().map(|response| response.status).collect();
         let error_statuses =
             operation.errors.codes.iter().map(|code| algonius_a2a::problem::wire_codes(*code).http);
         let shared: Vec<_> =
@@ -104,7 +108,7 @@ fn success_and_error_statuses_do_not_overlap() {
 #[test]
 fn the_schema_of_an_answer_accepts_what_the_service_reads() {
     let schema =
-        ParsedSchema::read(schemars::schema_for!(AnswerRequest).as_value()).expect("a schema");
+        ParsedSchema::parse(schemars::schema_for!(AnswerRequest).as_value()).expect("a schema");
     let mut accepted = 0;
     for body in [
         json!({}),
@@ -120,8 +124,8 @@ fn the_schema_of_an_answer_accepts_what_the_service_reads() {
         json!({"values": {"name": "main"}, "digest": "d"}),
         json!({"reason": "alone"}),
     ] {
-        let read: AnswerRequest = serde_json::from_value(body.clone()).expect("a request");
-        let is_answer = read.value().is_some();
+        let request: AnswerRequest = serde_json::from_value(body.clone()).expect("a request");
+        let is_answer = request.value().is_some();
         assert_eq!(schema.validate(&body.to_string()).is_ok(), is_answer, "{body}");
         accepted += usize::from(is_answer);
     }

@@ -12,7 +12,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
-use super::{entry, schedule_id, timetable};
+use super::{entry, recurrence_rule, schedule_id};
 use crate::serve::App;
 use crate::serve::api::invalid_params;
 use crate::serve::api::json_body;
@@ -31,7 +31,7 @@ pub async fn create(
     request: Request,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Run, None)?;
-    let spec = spec(&app, json_body(&app, request).await?)?;
+    let spec = schedule_spec(&app, json_body(&app, request).await?)?;
     let view = app.api.schedules.put_schedule(&caller, spec, true).await?;
     Ok((StatusCode::CREATED, ok(&to_json(&entry(&view))?)).into_response())
 }
@@ -54,7 +54,7 @@ pub async fn update(
     }
     // Who may not see the schedule gets `schedule-unknown` here, before the checks of the body name anything else.
     app.api.schedules.schedule(&caller, &schedule_id(&id)?).await?;
-    let view = app.api.schedules.put_schedule(&caller, spec(&app, body)?, false).await?;
+    let view = app.api.schedules.put_schedule(&caller, schedule_spec(&app, body)?, false).await?;
     Ok(ok(&to_json(&entry(&view))?))
 }
 
@@ -122,38 +122,39 @@ pub async fn run(
 }
 
 /// Returns the definition of a schedule with the defaults of the service.
-fn spec(app: &App, body: ScheduleRequest) -> Result<ScheduleSpec, Failure> {
+fn schedule_spec(app: &App, body: ScheduleRequest) -> Result<ScheduleSpec, Failure> {
     let id =
         ScheduleId::new(body.id.as_str()).map_err(|error| invalid_params(&error.to_string()))?;
     let agent =
         AgentId::new(body.agent.as_str()).map_err(|error| invalid_params(&error.to_string()))?;
-    let unknown = || Failure::new(Code::AgentUnknown, "there is no such agent");
-    let known = app.agents.get(&agent).ok_or_else(unknown)?;
+    let unknown_agent = || Failure::new(Code::AgentUnknown, "there is no such agent");
+    let agent_spec = app.agents.get(&agent).ok_or_else(unknown_agent)?;
     // Every time of such a schedule would be refused. A paused one may be prepared.
-    if body.enabled && !known.enabled {
+    if body.enabled && !agent_spec.enabled {
         return Err(Failure::new(Code::AgentDisabled, "the agent is disabled"));
     }
-    override_policy::check_params(&known.override_policy, body.params.keys())?;
+    override_policy::check_params(&agent_spec.override_policy, body.params.keys())?;
     let missed = body.missed();
-    let overlap = body.overlap.unwrap_or_else(|| OverlapPolicy::default_for(missed, known.access));
+    let overlap =
+        body.overlap.unwrap_or_else(|| OverlapPolicy::default_for(missed, agent_spec.access));
     if overlap.loses(missed) {
         return Err(invalid_params(
             "this `overlap` would drop occurrences that `missed` makes up for",
         ));
     }
-    let spans = [Some(body.jitter), body.deadline, body.missed_window];
+    let durations = [Some(body.jitter), body.deadline, body.missed_window];
     let name = body.name.unwrap_or_else(|| body.id.clone());
-    let is_valid = spans.into_iter().flatten().all(|span| span <= MAX_SPAN_SECONDS)
+    let is_valid = durations.into_iter().flatten().all(|seconds| seconds <= MAX_SPAN_SECONDS)
         && body.missed_max.is_none_or(|max| (1..=MAX_MISSED).contains(&max))
         && (1..=200).contains(&name.chars().count())
         && !body.input.trim().is_empty();
     if !is_valid {
-        let bounds = "spans are at most a week, `missedMax` is 1 to 1000, `name` has 1 to 200 \
+        let message = "spans are at most a week, `missedMax` is 1 to 1000, `name` has 1 to 200 \
                       characters, and `input` is not blank";
-        return Err(invalid_params(bounds));
+        return Err(invalid_params(message));
     }
     Ok(ScheduleSpec {
-        timetable: timetable(app, &body.cron, body.timezone.as_deref())?,
+        recurrence: recurrence_rule(app, &body.cron, body.timezone.as_deref())?,
         id,
         name,
         agent,

@@ -14,7 +14,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{entry, schedule_id, timetable};
+use super::{entry, recurrence_rule, schedule_id};
 use crate::serve::App;
 use crate::serve::api::invalid_params;
 use crate::serve::api::json_body;
@@ -57,9 +57,9 @@ pub async fn list(
     let limit = page_size(query.limit)?;
     let after = query.after.map(|id| schedule_id(&id)).transpose()?;
     let mut views = app.api.schedules.schedules(&caller, after, limit as usize + 1).await?;
-    let more = views.len() > limit as usize;
+    let has_more = views.len() > limit as usize;
     views.truncate(limit as usize);
-    let next = views.last().filter(|_| more).map(|view| view.schedule.spec.id.to_string());
+    let next = views.last().filter(|_| has_more).map(|view| view.schedule.spec.id.to_string());
     let schedules = views.iter().map(entry).collect();
     Ok(ok(&to_json(&ScheduleList { schedules, next })?))
 }
@@ -79,8 +79,8 @@ pub async fn show(
     let statistics = app.api.schedules.statistics(&caller, &id).await?;
     let spec = &view.schedule.spec;
     let upcoming = upcoming_occurrences(spec, app.api.reader.now(), UPCOMING_COUNT);
-    let (entry, words) = (entry(&view), spec.timetable.description());
-    Ok(ok(&to_json(&ScheduleDetail { entry, description: words, upcoming, statistics })?))
+    let (entry, description) = (entry(&view), spec.recurrence.description());
+    Ok(ok(&to_json(&ScheduleDetail { entry, description, upcoming, statistics })?))
 }
 
 /// Requested number of occurrences.
@@ -107,7 +107,7 @@ pub async fn upcoming(
     let view = app.api.schedules.schedule(&caller, &schedule_id(&id)?).await?;
     let spec = &view.schedule.spec;
     let upcoming = upcoming_occurrences(spec, app.api.reader.now(), occurrence_count(query.count)?);
-    Ok(ok(&to_json(&Preview { description: spec.timetable.description(), upcoming })?))
+    Ok(ok(&to_json(&Preview { description: spec.recurrence.description(), upcoming })?))
 }
 
 /// Returns a preview of a cron expression.
@@ -121,12 +121,13 @@ pub async fn preview(
 ) -> Result<Response, ProblemBody> {
     caller.require_right(Right::Read, None)?;
     let body: PreviewRequest = json_body(&app, request).await?;
-    let table = timetable(&app, &body.cron, body.timezone.as_deref())?;
+    let rule = recurrence_rule(&app, &body.cron, body.timezone.as_deref())?;
     let from = body.from.unwrap_or_else(|| app.api.reader.now());
     // An expression alone has no id, from which the delay of a schedule is derived.
-    let to_upcoming = |planned| upcoming_occurrence(&table, planned, planned);
-    let upcoming = table.after(from).take(occurrence_count(body.count)?).map(to_upcoming).collect();
-    Ok(ok(&to_json(&Preview { description: table.description(), upcoming })?))
+    let to_upcoming = |planned| upcoming_occurrence(&rule, planned, planned);
+    let upcoming =
+        rule.due_times_after(from).take(occurrence_count(body.count)?).map(to_upcoming).collect();
+    Ok(ok(&to_json(&Preview { description: rule.description(), upcoming })?))
 }
 
 /// Filter of occurrences.
@@ -172,29 +173,28 @@ pub async fn occurrences(
         before: query.before.map(|before| (before, id)),
         limit: limit + 1, // One more tells whether there is a next page.
     };
-    let mut found = app.api.schedules.occurrences(&caller, query).await?;
-    let more = found.len() > limit as usize;
-    found.truncate(limit as usize);
-    let next = found.last().filter(|_| more).map(|last| last.planned);
-    let occurrences = found.iter().map(Into::into).collect();
+    let mut records = app.api.schedules.occurrences(&caller, query).await?;
+    let has_more = records.len() > limit as usize;
+    records.truncate(limit as usize);
+    let next = records.last().filter(|_| has_more).map(|last| last.planned);
+    let occurrences = records.iter().map(Into::into).collect();
     Ok(ok(&to_json(&OccurrenceList { occurrences, next })?))
 }
 
 fn upcoming_occurrences(spec: &ScheduleSpec, now: DateTime<Utc>, count: usize) -> Vec<Upcoming> {
-    let table = &spec.timetable;
-    table
-        .after(now)
+    let rule = &spec.recurrence;
+    rule.due_times_after(now)
         .take(count)
-        .map(|planned| upcoming_occurrence(table, planned, due_at(&spec.id, spec.jitter, planned)))
+        .map(|planned| upcoming_occurrence(rule, planned, due_at(&spec.id, spec.jitter, planned)))
         .collect()
 }
 
 fn upcoming_occurrence(
-    table: &RecurrenceRule,
+    rule: &RecurrenceRule,
     planned: DateTime<Utc>,
     due: DateTime<Utc>,
 ) -> Upcoming {
-    let local = planned.with_timezone(&table.zone());
+    let local = planned.with_timezone(&rule.zone());
     Upcoming { planned, local: local.to_rfc3339_opts(SecondsFormat::Secs, true), due }
 }
 

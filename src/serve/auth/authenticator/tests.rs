@@ -18,8 +18,11 @@ fn authenticator(expires: Option<&str>) -> Authenticator {
         scope: seed.scope,
         expires: seed.expires,
     };
-    let endpoint =
-        |credential, open| EndpointConfig { credential, open, ..EndpointConfig::default() };
+    let endpoint = |credential, open| EndpointConfig {
+        caller_auth: credential,
+        allows_anonymous: open,
+        ..EndpointConfig::default()
+    };
     let specs = [
         spec("plain", EndpointConfig::default()),
         spec("keyed", endpoint(CallerAuth::ApiKey("x-api-key".to_owned()), false)),

@@ -47,7 +47,7 @@ pub async fn environment(
     require_global_admin(caller)?;
     let query = query.map(|Query(query)| query).map_err(|_rejected| invalid_query())?;
     let names: Vec<_> = query.names.iter().flat_map(|names| names.split(',')).collect();
-    if names.len() > MAX_NAMES || !names.iter().all(|name| is_name(name)) {
+    if names.len() > MAX_NAMES || !names.iter().all(|name| is_variable_name(name)) {
         return Err(invalid_query().into());
     }
     let variables = names.into_iter().map(|name| VariableEntry {
@@ -56,7 +56,7 @@ pub async fn environment(
     });
     let status = EnvironmentStatus {
         variables: variables.collect(),
-        reads_file: app.admin.reads(query.file.as_deref()),
+        reads_file: app.admin.reads_config_file(query.file.as_deref()),
     };
     Ok(ok(&to_json(&status)?))
 }
@@ -66,8 +66,8 @@ fn invalid_query() -> Failure {
     Failure::new(Code::InvalidParams, message)
 }
 
-fn is_name(text: &str) -> bool {
+fn is_variable_name(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let begins_well = text.bytes().next().is_some_and(|first| !first.is_ascii_digit());
-    begins_well && text.len() <= MAX_NAME_LENGTH && text.bytes().all(is_word)
+    let starts_validly = text.bytes().next().is_some_and(|first| !first.is_ascii_digit());
+    starts_validly && text.len() <= MAX_NAME_LENGTH && text.bytes().all(is_word)
 }

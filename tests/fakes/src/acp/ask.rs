@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::AcpAgent;
 use super::turn::TurnWait;
-use super::wire::{at, log_unexpected, note, write};
+use super::wire::{append_to_env_file, log_unexpected, value_at, write_message};
 use crate::script::Instruction;
 
 /// Action that follows the answer to a request.
@@ -33,7 +33,7 @@ pub(super) struct ToolUse {
 }
 
 impl ToolUse {
-    pub(super) fn read(instruction: &Instruction, number: usize) -> Self {
+    pub(super) fn from_instruction(instruction: &Instruction, number: usize) -> Self {
         let fields = ["command", "path", "url"].into_iter();
         let input = fields
             .filter_map(|name| Some((name.to_owned(), Value::from(instruction.setting(name)?))));
@@ -43,7 +43,7 @@ impl ToolUse {
         Self { id, name, kind, input: input.collect(), edit: None }
     }
 
-    pub(super) fn edit(instruction: &Instruction, number: usize) -> Self {
+    pub(super) fn edit_from_instruction(instruction: &Instruction, number: usize) -> Self {
         let [path, old, new] = [0, 1, 2].map(|place| instruction.word(place).to_owned());
         let input = Map::from_iter([("file_path".to_owned(), Value::from(path.as_str()))]);
         Self {
@@ -75,7 +75,10 @@ impl ToolUse {
         let subject =
             ["command", "path", "url", "file_path"].iter().find_map(|name| self.input.get(*name));
         let subject = subject.and_then(Value::as_str).unwrap_or(&self.name);
-        note("RAN", &format!("{}\t{session}\t{}\t{subject}\n", std::process::id(), self.id))?;
+        append_to_env_file(
+            "RAN",
+            &format!("{}\t{session}\t{}\t{subject}\n", std::process::id(), self.id),
+        )?;
         if let Some((path, old, new)) = &self.edit {
             let text = fs::read_to_string(Path::new(path)).unwrap_or_default();
             let text = if old.is_empty() { new.clone() } else { text.replacen(old, new, 1) };
@@ -87,30 +90,35 @@ impl ToolUse {
 
 impl AcpAgent {
     /// Begins a tool call: requests permission, or runs it at once.
-    pub(super) fn tool(
+    pub(super) fn start_tool(
         &mut self,
-        native: &str,
+        session_id: &str,
         tool: ToolUse,
         instruction: &Instruction,
     ) -> Result<(), Box<dyn Error>> {
-        let Some(session) = self.sessions.get(native) else { return Ok(()) };
+        let Some(session) = self.sessions.get(session_id) else { return Ok(()) };
         let mut call = tool.json(if instruction.has("early") { "in_progress" } else { "pending" });
         if let Some(fields) = call.as_object_mut() {
             fields.insert("sessionUpdate".to_owned(), "tool_call".into());
         }
-        session.update(&call)?;
+        session.send_update(&call)?;
         let needs_permission =
-            self.setup.ask_modes.contains(&session.mode) && !instruction.has("unasked");
+            self.settings.ask_modes.contains(&session.mode) && !instruction.has("unasked");
         if needs_permission {
-            return self.request_permission(native, AskEffect::RunTool(tool)).map(drop);
+            return self.request_permission(session_id, AskEffect::RunTool(tool)).map(drop);
         }
-        tool.run(native)?;
-        self.report(native, &tool, "completed")
+        tool.run(session_id)?;
+        self.report_tool_status(session_id, &tool, "completed")
     }
 
-    fn report(&self, native: &str, tool: &ToolUse, status: &str) -> Result<(), Box<dyn Error>> {
-        let Some(session) = self.sessions.get(native) else { return Ok(()) };
-        session.update(&json!({
+    fn report_tool_status(
+        &self,
+        session_id: &str,
+        tool: &ToolUse,
+        status: &str,
+    ) -> Result<(), Box<dyn Error>> {
+        let Some(session) = self.sessions.get(session_id) else { return Ok(()) };
+        session.send_update(&json!({
             "sessionUpdate": "tool_call_update", "toolCallId": tool.id, "status": status,
         }))
     }
@@ -118,7 +126,7 @@ impl AcpAgent {
     /// Requests permission for a tool, or for a made-up one if nothing follows the answer.
     pub(super) fn request_permission(
         &mut self,
-        native: &str,
+        session_id: &str,
         effect: AskEffect,
     ) -> Result<i64, Box<dyn Error>> {
         let call = match &effect {
@@ -137,14 +145,14 @@ impl AcpAgent {
             option("once", "allow_once"),
             option("no", "reject_once"),
         ];
-        let params = json!({"sessionId": native, "toolCall": call, "options": options});
-        self.request(native, "session/request_permission", &params, effect)
+        let params = json!({"sessionId": session_id, "toolCall": call, "options": options});
+        self.send_request(session_id, "session/request_permission", &params, effect)
     }
 
     /// Sends a form with the fields of the instruction.
-    pub(super) fn form(
+    pub(super) fn send_form(
         &mut self,
-        native: &str,
+        session_id: &str,
         instruction: &Instruction,
     ) -> Result<(), Box<dyn Error>> {
         let field = |(name, kind): (&String, &String)| (name.clone(), json!({"type": kind}));
@@ -152,27 +160,28 @@ impl AcpAgent {
         let schema = json!({"type": "object", "properties": fields});
         let message = instruction.text();
         let params = json!({
-            "sessionId": native, "mode": "form", "message": message, "requestedSchema": schema,
+            "sessionId": session_id, "mode": "form", "message": message, "requestedSchema": schema,
         });
-        self.request(native, "elicitation/create", &params, AskEffect::SendText("FORM: ")).map(drop)
+        self.send_request(session_id, "elicitation/create", &params, AskEffect::SendText("FORM: "))
+            .map(drop)
     }
 
     /// Sends a request; the turn waits for its answer unless nothing follows it.
-    pub(super) fn request(
+    pub(super) fn send_request(
         &mut self,
-        native: &str,
+        session_id: &str,
         method: &str,
         params: &Value,
         effect: AskEffect,
     ) -> Result<i64, Box<dyn Error>> {
         let id = self.next_request_id;
         self.next_request_id += 1;
-        let turn = self.sessions.get_mut(native).and_then(|session| session.turns.front_mut());
+        let turn = self.sessions.get_mut(session_id).and_then(|session| session.turns.front_mut());
         if let (Some(turn), false) = (turn, matches!(effect, AskEffect::Nothing)) {
             turn.wait_for_answer();
         }
-        self.pending_requests.insert(id, (native.to_owned(), effect));
-        write(&json!({"id": id, "method": method, "params": params}))?;
+        self.pending_requests.insert(id, (session_id.to_owned(), effect));
+        write_message(&json!({"id": id, "method": method, "params": params}))?;
         Ok(id)
     }
 
@@ -182,42 +191,50 @@ impl AcpAgent {
         id: &Value,
         message: &Value,
     ) -> Result<(), Box<dyn Error>> {
-        let ask = id.as_i64().and_then(|id| self.pending_requests.remove(&id));
-        let Some((native, effect)) = ask else { return log_unexpected(id) };
+        let pending_request = id.as_i64().and_then(|id| self.pending_requests.remove(&id));
+        let Some((session_id, effect)) = pending_request else { return log_unexpected(id) };
         let is_awaited = !matches!(effect, AskEffect::Nothing);
-        let outcome = at(message, "/result/outcome/outcome");
+        let outcome = value_at(message, "/result/outcome/outcome");
         match effect {
             AskEffect::Nothing => {}
             AskEffect::SendText(prefix) => {
-                let code = at(message, "/error/code");
-                let action = at(message, "/result/action").as_str().unwrap_or_default();
+                let code = value_at(message, "/error/code");
+                let action = value_at(message, "/result/action").as_str().unwrap_or_default();
                 let text = match (code.as_i64(), message.pointer("/result/content")) {
                     (Some(code), _) => code.to_string(),
                     (None, Some(content)) => content.to_string(),
                     (None, None) => action.to_owned(),
                 };
-                if let Some(session) = self.sessions.get(&native) {
+                if let Some(session) = self.sessions.get(&session_id) {
                     session.send_text("agent_message_chunk", &format!("{prefix}{text}"))?;
                 }
             }
             AskEffect::RunTool(tool) => {
-                let is_allowed = at(message, "/result/outcome/optionId") == "once";
+                let is_allowed = value_at(message, "/result/outcome/optionId") == "once";
                 if is_allowed {
-                    tool.run(&native)?;
+                    tool.run(&session_id)?;
                 }
-                self.report(&native, &tool, if is_allowed { "completed" } else { "failed" })?;
-                if !is_allowed && self.setup.after_rejection != "continue" {
-                    let is_end = self.setup.after_rejection == "end";
-                    return self.end_turn(&native, if is_end { "end_turn" } else { "cancelled" });
+                self.report_tool_status(
+                    &session_id,
+                    &tool,
+                    if is_allowed { "completed" } else { "failed" },
+                )?;
+                if !is_allowed && self.settings.after_rejection != "continue" {
+                    let is_end = self.settings.after_rejection == "end";
+                    return self
+                        .end_turn(&session_id, if is_end { "end_turn" } else { "cancelled" });
                 }
             }
         }
-        if outcome == "cancelled" && self.setup.cancel == "wait" && self.is_cancelled(&native) {
-            return self.end_turn(&native, "cancelled");
+        if outcome == "cancelled"
+            && self.settings.cancel_behavior == "wait"
+            && self.is_cancelled(&session_id)
+        {
+            return self.end_turn(&session_id, "cancelled");
         }
         if is_awaited
             && let Some(turn) =
-                self.sessions.get_mut(&native).and_then(|session| session.turns.front_mut())
+                self.sessions.get_mut(&session_id).and_then(|session| session.turns.front_mut())
             && let TurnWait::Answers(remaining) = &mut turn.wait
         {
             *remaining = remaining.saturating_sub(1);
@@ -225,6 +242,6 @@ impl AcpAgent {
                 turn.wait = TurnWait::Nothing;
             }
         }
-        self.advance(&native)
+        self.advance(&session_id)
     }
 }

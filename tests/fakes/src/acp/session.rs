@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::turn::Turn;
-use super::wire::{AcpSettings, at, fresh_id, write};
+use super::wire::{AcpSettings, fresh_id, value_at, write_message};
 
 /// Conversation with its turns; the first turn runs, the others wait.
 pub(super) struct FakeSession {
@@ -21,23 +21,23 @@ pub(super) struct FakeSession {
 
 impl FakeSession {
     /// Creates a session with an id that no other process uses.
-    pub(super) fn create(setup: &AcpSettings) -> Result<Self, Box<dyn Error>> {
+    pub(super) fn create(settings: &AcpSettings) -> Result<Self, Box<dyn Error>> {
         let id = fresh_id("session")?;
-        let mode = setup.initial_mode().to_owned();
+        let mode = settings.initial_mode().to_owned();
         let session = Self { id, mode, prompts: Vec::new(), turns: VecDeque::new() };
         session.save()?;
         Ok(session)
     }
 
     /// Reads a session from the folder; `None` if there is none with this id.
-    pub(super) fn read(id: &str) -> Result<Option<Self>, Box<dyn Error>> {
-        let Some(file) = file(id).filter(|file| file.is_file()) else { return Ok(None) };
+    pub(super) fn load(id: &str) -> Result<Option<Self>, Box<dyn Error>> {
+        let Some(file) = session_file(id).filter(|file| file.is_file()) else { return Ok(None) };
         let stored: Value = serde_json::from_str(&fs::read_to_string(file)?)?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let prompts = at(&stored, "/prompts").as_array().cloned().unwrap_or_default();
+        let prompts = value_at(&stored, "/prompts").as_array().cloned().unwrap_or_default();
         Ok(Some(Self {
             id: id.to_owned(),
-            mode: text(at(&stored, "/mode")),
+            mode: text(value_at(&stored, "/mode")),
             prompts: prompts.iter().map(text).collect(),
             turns: VecDeque::new(),
         }))
@@ -45,7 +45,7 @@ impl FakeSession {
 
     /// Writes the session to the folder. The rename keeps the former content if the process is killed.
     pub(super) fn save(&self) -> Result<(), Box<dyn Error>> {
-        if let Some(file) = file(&self.id) {
+        if let Some(file) = session_file(&self.id) {
             let draft = file.with_extension("draft");
             fs::write(&draft, json!({"mode": self.mode, "prompts": self.prompts}).to_string())?;
             fs::rename(draft, file)?;
@@ -54,8 +54,8 @@ impl FakeSession {
     }
 
     /// Returns the modes as the responses report them.
-    pub(super) fn modes(&self, setup: &AcpSettings) -> Value {
-        let modes: Vec<_> = setup.modes.iter().map(|id| json!({"id": id, "name": id})).collect();
+    pub(super) fn modes_json(&self, settings: &AcpSettings) -> Value {
+        let modes: Vec<_> = settings.modes.iter().map(|id| json!({"id": id, "name": id})).collect();
         json!({"modes": {"currentModeId": self.mode, "availableModes": modes}})
     }
 
@@ -66,27 +66,29 @@ impl FakeSession {
     }
 
     pub(super) fn report_mode(&self) -> Result<(), Box<dyn Error>> {
-        self.update(&json!({"sessionUpdate": "current_mode_update", "currentModeId": self.mode}))
+        self.send_update(
+            &json!({"sessionUpdate": "current_mode_update", "currentModeId": self.mode}),
+        )
     }
 
-    pub(super) fn update(&self, update: &Value) -> Result<(), Box<dyn Error>> {
+    pub(super) fn send_update(&self, update: &Value) -> Result<(), Box<dyn Error>> {
         let params = json!({"sessionId": self.id, "update": update});
-        write(&json!({"method": "session/update", "params": params}))
+        write_message(&json!({"method": "session/update", "params": params}))
     }
 
     /// Writes a chunk of text of the running turn.
     pub(super) fn send_text(&self, kind: &str, text: &str) -> Result<(), Box<dyn Error>> {
-        let message = self.turns.front().map_or(0, |turn| turn.message);
-        self.update(&json!({
+        let message_number = self.turns.front().map_or(0, |turn| turn.message_number);
+        self.send_update(&json!({
             "sessionUpdate": kind,
-            "messageId": format!("message-{}-{message}", self.prompts.len()),
+            "messageId": format!("message-{}-{message_number}", self.prompts.len()),
             "content": {"type": "text", "text": text},
         }))
     }
 }
 
 /// Returns the file of a session; `None` if sessions are not kept, or if the id is no file name.
-fn file(id: &str) -> Option<PathBuf> {
+fn session_file(id: &str) -> Option<PathBuf> {
     let folder = env::var_os("FAKE_ACP_STATE").filter(|folder| !folder.is_empty())?;
     let is_name =
         !id.is_empty() && id.chars().all(|char| char.is_ascii_alphanumeric() || char == '-');

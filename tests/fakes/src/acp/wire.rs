@@ -13,13 +13,13 @@ use crate::append;
 pub(super) struct AcpSettings {
     pub(super) modes: Vec<String>,
     pub(super) ask_modes: Vec<String>,
-    pub(super) confirm: String,
+    pub(super) confirmation: String,
     pub(super) is_mode_reset: bool,
-    pub(super) resume: String,
+    pub(super) resume_method: String,
     pub(super) can_close: bool,
-    pub(super) unknown: i64,
+    pub(super) unknown_session_code: i64,
     pub(super) after_rejection: String,
-    pub(super) cancel: String,
+    pub(super) cancel_behavior: String,
 }
 
 impl AcpSettings {
@@ -33,13 +33,13 @@ impl AcpSettings {
         Self {
             modes: list("MODES", "ask,auto"),
             ask_modes: list("ASK_MODES", "ask"),
-            confirm: text("CONFIRM", "yes"),
+            confirmation: text("CONFIRM", "yes"),
             is_mode_reset: text("MODE_AFTER_RESUME", "kept") == "reset",
-            resume: text("RESUME", "resume"),
+            resume_method: text("RESUME", "resume"),
             can_close: text("CLOSE", "yes") != "no",
-            unknown: text("UNKNOWN", "-32002").parse().unwrap_or(-32_002),
+            unknown_session_code: text("UNKNOWN", "-32002").parse().unwrap_or(-32_002),
             after_rejection: text("AFTER_REJECTION", "continue"),
-            cancel: text("CANCEL", "end"),
+            cancel_behavior: text("CANCEL", "end"),
         }
     }
 
@@ -51,8 +51,10 @@ impl AcpSettings {
     pub(super) fn capabilities(&self) -> Value {
         let mut sessions = json!({});
         if let Some(sessions) = sessions.as_object_mut() {
-            for (name, has) in [("resume", self.resume == "resume"), ("close", self.can_close)] {
-                if has {
+            for (name, is_supported) in
+                [("resume", self.resume_method == "resume"), ("close", self.can_close)]
+            {
+                if is_supported {
                     sessions.insert(name.to_owned(), json!({}));
                 }
             }
@@ -61,7 +63,7 @@ impl AcpSettings {
             "protocolVersion": 1,
             "agentInfo": {"name": "fake-acp", "version": "1"},
             "agentCapabilities": {
-                "loadSession": self.resume == "load",
+                "loadSession": self.resume_method == "load",
                 "promptCapabilities": {"embeddedContext": true, "image": true},
                 "sessionCapabilities": sessions,
             },
@@ -77,12 +79,12 @@ pub(crate) fn fresh_id(prefix: &str) -> Result<String, Box<dyn Error>> {
 }
 
 /// Returns the value at a JSON pointer of a message, or null if there is none.
-pub(crate) fn at<'m>(message: &'m Value, pointer: &str) -> &'m Value {
+pub(crate) fn value_at<'m>(message: &'m Value, pointer: &str) -> &'m Value {
     message.pointer(pointer).unwrap_or(&Value::Null)
 }
 
 /// Writes a message with one write.
-pub(super) fn write(message: &Value) -> Result<(), Box<dyn Error>> {
+pub(super) fn write_message(message: &Value) -> Result<(), Box<dyn Error>> {
     let mut message = message.clone();
     if let Some(fields) = message.as_object_mut() {
         fields.insert("jsonrpc".to_owned(), "2.0".into());
@@ -99,15 +101,18 @@ pub(crate) fn write_text(text: &str) -> Result<(), Box<dyn Error>> {
 }
 
 pub(crate) fn log_line(line: &str) -> Result<(), Box<dyn Error>> {
-    note("LOG", &format!("{:016x}\t{}\t{line}\n", hash(line.as_bytes()), std::process::id()))
+    append_to_env_file(
+        "LOG",
+        &format!("{:016x}\t{}\t{line}\n", hash(line.as_bytes()), std::process::id()),
+    )
 }
 
 pub(crate) fn log_unexpected(id: &Value) -> Result<(), Box<dyn Error>> {
-    note("LOG", &format!("unexpected\t{}\t{id}\n", std::process::id()))
+    append_to_env_file("LOG", &format!("unexpected\t{}\t{id}\n", std::process::id()))
 }
 
 /// Appends text to the file that the environment names, if it names one.
-pub(crate) fn note(name: &str, text: &str) -> Result<(), Box<dyn Error>> {
+pub(crate) fn append_to_env_file(name: &str, text: &str) -> Result<(), Box<dyn Error>> {
     if let Some(file) = env::var(format!("FAKE_ACP_{name}")).ok().filter(|file| !file.is_empty()) {
         append(&file, text)?;
     }

@@ -7,7 +7,7 @@ use crate::dialect::{Event, ModelAnswer, ModelReply};
 pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
     json!({
         "id": answer.id("msg"), "type": "message", "role": "assistant", "model": answer.model,
-        "content": [block(answer)], "stop_reason": stop(answer), "stop_sequence": null,
+        "content": [content_block(answer)], "stop_reason": stop_reason(answer), "stop_sequence": null,
         "usage": usage(answer, answer.output_tokens),
     })
 }
@@ -17,14 +17,14 @@ pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
     message["content"] = json!([]);
     message["stop_reason"] = Value::Null;
     message["usage"] = usage(answer, 1);
-    let mut opened = block(answer);
+    let mut opened_block = content_block(answer);
     match &answer.reply {
-        ModelReply::Text(_) => opened["text"] = json!(""),
-        ModelReply::Call { .. } => opened["input"] = json!({}),
+        ModelReply::Text(_) => opened_block["text"] = json!(""),
+        ModelReply::Call { .. } => opened_block["input"] = json!({}),
     }
     let mut events = vec![
         event("message_start", json!({"message": message})),
-        event("content_block_start", json!({"index": 0, "content_block": opened})),
+        event("content_block_start", json!({"index": 0, "content_block": opened_block})),
     ];
     events.extend(answer.pieces().into_iter().map(|piece| {
         let delta = match &answer.reply {
@@ -33,7 +33,7 @@ pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
         };
         event("content_block_delta", json!({"index": 0, "delta": delta}))
     }));
-    let delta = json!({"stop_reason": stop(answer), "stop_sequence": null});
+    let delta = json!({"stop_reason": stop_reason(answer), "stop_sequence": null});
     let usage = usage(answer, answer.output_tokens);
     events.push(event("content_block_stop", json!({"index": 0})));
     events.push(event("message_delta", json!({"delta": delta, "usage": usage})));
@@ -46,7 +46,7 @@ fn event(name: &'static str, mut data: Value) -> Event {
     Event::named(name, &data)
 }
 
-fn block(answer: &ModelAnswer) -> Value {
+fn content_block(answer: &ModelAnswer) -> Value {
     match &answer.reply {
         ModelReply::Text(text) => json!({"type": "text", "text": text}),
         ModelReply::Call { name, arguments } => {
@@ -55,7 +55,7 @@ fn block(answer: &ModelAnswer) -> Value {
     }
 }
 
-const fn stop(answer: &ModelAnswer) -> &'static str {
+const fn stop_reason(answer: &ModelAnswer) -> &'static str {
     match answer.reply {
         ModelReply::Text(_) => "end_turn",
         ModelReply::Call { .. } => "tool_use",

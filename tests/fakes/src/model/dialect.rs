@@ -32,11 +32,11 @@ pub(crate) struct ModelAnswer {
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
     /// Bytes of one piece of a stream.
-    pub(crate) piece: usize,
+    pub(crate) piece_bytes: usize,
     /// Number of the answer within this process, for its id.
-    pub(crate) number: u64,
+    pub(crate) answer_number: u64,
     /// Seconds since 1970.
-    pub(crate) now: i64,
+    pub(crate) created_at: i64,
 }
 
 /// Event of a stream.
@@ -60,14 +60,14 @@ impl Event {
 impl ApiDialect {
     /// Returns the dialect of a request, by the end of its path.
     pub(crate) fn of(path: &str) -> Option<Self> {
-        let ends = [
+        let path_suffixes = [
             ("/messages", Self::Anthropic),
             ("/chat/completions", Self::Chat),
             ("/responses", Self::Responses),
             (":generateContent", Self::Gemini),
             (":streamGenerateContent", Self::Gemini),
         ];
-        ends.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, dialect)| dialect)
+        path_suffixes.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, dialect)| dialect)
     }
 
     /// Returns the answer as one document.
@@ -102,8 +102,8 @@ impl ApiDialect {
 
 impl ModelAnswer {
     /// Returns a unique id with this prefix.
-    pub(crate) fn id(&self, beginning: &str) -> String {
-        format!("{beginning}_mock_{:08}", self.number)
+    pub(crate) fn id(&self, prefix: &str) -> String {
+        format!("{prefix}_mock_{:08}", self.answer_number)
     }
 
     /// Returns the reply's text or the arguments of its call as text.
@@ -119,7 +119,7 @@ impl ModelAnswer {
         let (mut pieces, mut piece) = (Vec::new(), String::new());
         for character in self.reply_text().chars() {
             piece.push(character);
-            if piece.len() >= self.piece {
+            if piece.len() >= self.piece_bytes {
                 pieces.push(std::mem::take(&mut piece));
             }
         }

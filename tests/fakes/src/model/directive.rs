@@ -11,20 +11,20 @@ pub(crate) struct Directive(Map<String, Value>);
 
 impl Directive {
     /// Parses the inside of a directive.
-    pub(crate) fn read(words: &str) -> Self {
-        Self(settings(words).0)
+    pub(crate) fn parse(words: &str) -> Self {
+        Self(parse_settings(words).0)
     }
 
     /// Removes the directives from a text; returns the rest of the text, and the last directive.
     pub(crate) fn extract_from(text: &str) -> (String, Option<Self>) {
-        let (mut remaining, mut last, mut rest) = (String::new(), None, text);
+        let (mut text_without_directives, mut last, mut rest) = (String::new(), None, text);
         while let Some((before, after)) = rest.split_once(OPENING) {
-            let (settings, after) = settings(after);
-            remaining.push_str(before);
+            let (settings, after) = parse_settings(after);
+            text_without_directives.push_str(before);
             (last, rest) = (Some(Self(settings)), after);
         }
-        remaining.push_str(rest);
-        (remaining.trim().to_owned(), last)
+        text_without_directives.push_str(rest);
+        (text_without_directives.trim().to_owned(), last)
     }
 
     /// Returns true if a text has a directive.
@@ -62,7 +62,7 @@ impl Directive {
 }
 
 /// Parses settings up to the closing mark or the end; returns them, and the following text.
-fn settings(text: &str) -> (Map<String, Value>, &str) {
+fn parse_settings(text: &str) -> (Map<String, Value>, &str) {
     let (mut settings, mut rest) = (Map::new(), text.trim_start());
     while !rest.is_empty() {
         if let Some(after) = rest.strip_prefix(CLOSING) {
@@ -71,7 +71,7 @@ fn settings(text: &str) -> (Map<String, Value>, &str) {
         let end = rest.find(|c: char| c == '=' || c == ']' || c.is_whitespace());
         let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
         let (setting, after) = match after.strip_prefix('=') {
-            Some(after) => value(after),
+            Some(after) => parse_value(after),
             None => (Value::Bool(true), after),
         };
         if name.is_empty() {
@@ -87,7 +87,7 @@ fn settings(text: &str) -> (Map<String, Value>, &str) {
 }
 
 /// Returns the value at the start of a text, and the following text.
-fn value(text: &str) -> (Value, &str) {
+fn parse_value(text: &str) -> (Value, &str) {
     if text.starts_with(['{', '[', '"']) {
         let mut values = Deserializer::from_str(text).into_iter::<Value>();
         if let Some(Ok(value)) = values.next() {
@@ -108,9 +108,9 @@ mod tests {
     #[test]
     fn a_directive_is_removed_from_its_text() {
         let text = r#"before [[mock tool=Bash args={"command":"a [[ b ]] c"} steps=2]] after"#;
-        let (remaining, directive) = Directive::extract_from(text);
+        let (text_without_directives, directive) = Directive::extract_from(text);
         let directive = directive.unwrap_or_default();
-        assert_eq!(remaining, "before  after");
+        assert_eq!(text_without_directives, "before  after");
         assert_eq!(directive.text("tool").as_deref(), Some("Bash"));
         assert_eq!(directive.value("args"), Some(&json!({"command": "a [[ b ]] c"})));
         assert_eq!(directive.number("steps"), Some(2));

@@ -13,9 +13,11 @@ pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
         ModelReply::Text(_) => answer.pieces(),
         ModelReply::Call { .. } => vec![answer.reply_text()],
     };
-    let last = pieces.len();
+    let last_number = pieces.len();
     let numbered = pieces.into_iter().enumerate();
-    let event = |(at, piece)| Event::of(&document(answer, &part(answer, piece), at + 1 == last));
+    let event = |(index, piece)| {
+        Event::of(&document(answer, &part(answer, piece), index + 1 == last_number))
+    };
     numbered.map(event).collect()
 }
 

@@ -40,19 +40,19 @@ pub(crate) struct ModelServer {
     key: Option<String>,
     state: Mutex<ModelState>,
     /// Notifies of a new line in the log.
-    logged: Notify,
+    log_changed: Notify,
 }
 
 #[derive(Default)]
 struct ModelState {
     log: Vec<Value>,
-    names: BTreeMap<String, u64>,
+    lookup_counts: BTreeMap<String, u64>,
     /// Number of refusals of each directive.
-    refused: BTreeMap<String, u64>,
+    refusal_counts: BTreeMap<String, u64>,
     /// Requests with each directive that waits for others.
-    gathered: BTreeMap<String, BTreeSet<String>>,
+    prompts_by_directive: BTreeMap<String, BTreeSet<String>>,
     script: Directive,
-    answers: u64,
+    answer_count: u64,
 }
 
 type ModelServerState = State<Arc<ModelServer>>;
@@ -65,47 +65,48 @@ impl ModelServer {
 
     /// Records the lookup of a name.
     pub(crate) async fn record_lookup(&self, name: String) {
-        *self.state.lock().await.names.entry(name).or_default() += 1;
+        *self.state.lock().await.lookup_counts.entry(name).or_default() += 1;
     }
 
     /// Returns the first line of the log whose prompt has this text, as soon as there is one.
     async fn wait_for_request(&self, text: &str) -> Value {
-        let has = |line: &&Value| {
+        let contains_text = |line: &&Value| {
             line["text"].as_str().is_some_and(|logged_text| logged_text.contains(text))
         };
-        self.wait_until_found(|state| state.log.iter().find(has).cloned()).await
+        self.wait_until_found(|state| state.log.iter().find(contains_text).cloned()).await
     }
 
     /// Returns when this many different prompts with this directive have arrived.
     async fn wait_for_prompts(&self, directive: &Directive, count: u64) {
         let directive = directive.canonical_text();
-        let arrived =
-            |state: &ModelState| state.gathered.get(&directive).map_or(0, BTreeSet::len) as u64;
-        self.wait_until_found(|state| (arrived(state) >= count).then_some(())).await;
+        let arrived_count = |state: &ModelState| {
+            state.prompts_by_directive.get(&directive).map_or(0, BTreeSet::len) as u64
+        };
+        self.wait_until_found(|state| (arrived_count(state) >= count).then_some(())).await;
     }
 
     /// Waits until a value is found in the state, and returns it.
     async fn wait_until_found<T>(&self, find: impl Fn(&ModelState) -> Option<T>) -> T {
         loop {
-            let logged = self.logged.notified();
-            let mut logged = std::pin::pin!(logged);
-            logged.as_mut().enable(); // Registered before the check, so that no line is missed in between.
+            let log_changed = self.log_changed.notified();
+            let mut log_changed = std::pin::pin!(log_changed);
+            log_changed.as_mut().enable(); // Registered before the check, so that no line is missed in between.
             if let Some(found) = find(&*self.state.lock().await) {
                 return found;
             }
-            logged.await;
+            log_changed.await;
         }
     }
 }
 
 impl ModelState {
     /// Returns the status with which a directive refuses now, if it does.
-    fn refusal(&mut self, directive: &Directive) -> Option<u16> {
+    fn next_refusal(&mut self, directive: &Directive) -> Option<u16> {
         let status = u16::try_from(directive.number("status")?).ok()?;
         let times = directive.number("times").unwrap_or(u64::MAX);
-        let refused = self.refused.entry(directive.canonical_text()).or_default();
-        *refused += 1;
-        (*refused <= times).then_some(status)
+        let refusal_count = self.refusal_counts.entry(directive.canonical_text()).or_default();
+        *refusal_count += 1;
+        (*refusal_count <= times).then_some(status)
     }
 }
 
@@ -120,23 +121,23 @@ pub(crate) fn routes(server: Arc<ModelServer>) -> Router {
         .route(
             "/_mock/names",
             get(async |State(server): ModelServerState| {
-                Json(server.state.lock().await.names.clone())
+                Json(server.state.lock().await.lookup_counts.clone())
             }),
         )
-        .route("/_mock/wait", post(wait))
+        .route("/_mock/wait", post(wait_for_prompt))
         .route("/_mock/script", post(set_script))
         .route("/_mock/reset", post(reset))
-        .fallback(model)
+        .fallback(handle_model_request)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(server)
 }
 
-async fn wait(State(server): ModelServerState, text: String) -> Json<Value> {
+async fn wait_for_prompt(State(server): ModelServerState, text: String) -> Json<Value> {
     Json(server.wait_for_request(&text).await)
 }
 
 async fn set_script(State(server): ModelServerState, words: String) {
-    server.state.lock().await.script = Directive::read(&words);
+    server.state.lock().await.script = Directive::parse(&words);
 }
 
 async fn reset(State(server): ModelServerState) {
@@ -144,7 +145,7 @@ async fn reset(State(server): ModelServerState) {
 }
 
 /// Handles every request that is not about the mock itself.
-async fn model(
+async fn handle_model_request(
     State(server): ModelServerState,
     method: Method,
     uri: Uri,
@@ -152,39 +153,40 @@ async fn model(
     body: Bytes,
 ) -> Response {
     let path = uri.path();
-    let mut line = json!({
+    let mut log_line = json!({
         "method": method.as_str(), "path": path, "host": host(&uri, &headers),
         "agent": header(&headers, "user-agent"),
     });
     let (dialect, body) = (ApiDialect::of(path), serde_json::from_slice::<Value>(&body));
     let (Some(dialect), Ok(body), Method::POST) = (dialect, body, method) else {
         let response = answer_without_prompt(path);
-        line["status"] = json!(response.status().as_u16());
-        server.state.lock().await.log.push(line);
+        log_line["status"] = json!(response.status().as_u16());
+        server.state.lock().await.log.push(log_line);
         return response;
     };
-    let request = ModelRequest::read(dialect, path, &body);
-    log_request(&mut line, dialect, &request);
+    let request = ModelRequest::parse(dialect, path, &body);
+    log_request(&mut log_line, dialect, &request);
     let directive = Directive::extract_from(&request.text).1;
-    let (number, directive, refused) = {
+    let (number, directive, refusal_status) = {
         let mut state = server.state.lock().await;
         let directive = directive.unwrap_or_else(|| state.script.clone());
-        let is_authorized = server.key.as_deref().is_none_or(|key| key_of(&headers) == Some(key));
-        let refused = if is_authorized { state.refusal(&directive) } else { Some(401) };
-        line["status"] = json!(refused.unwrap_or(200));
-        state.answers += 1;
+        let is_authorized =
+            server.key.as_deref().is_none_or(|key| request_key(&headers) == Some(key));
+        let refusal_status = if is_authorized { state.next_refusal(&directive) } else { Some(401) };
+        log_line["status"] = json!(refusal_status.unwrap_or(200));
+        state.answer_count += 1;
         if directive.number("together").is_some() {
             state
-                .gathered
+                .prompts_by_directive
                 .entry(directive.canonical_text())
                 .or_default()
                 .insert(request.text.clone());
         }
-        state.log.push(line);
-        (state.answers, directive, refused)
+        state.log.push(log_line);
+        (state.answer_count, directive, refusal_status)
     };
-    server.logged.notify_waiters();
-    if let Some(status) = refused {
+    server.log_changed.notify_waiters();
+    if let Some(status) = refusal_status {
         let (headers, body) = refusal(dialect, status, &directive);
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         return (status, headers, Json(body)).into_response();
@@ -192,10 +194,10 @@ async fn model(
     if let Some(count) = directive.number("together") {
         server.wait_for_prompts(&directive, count).await;
     }
-    answer(dialect, &request, &directive, number).await
+    send_answer(dialect, &request, &directive, number).await
 }
 
-async fn answer(
+async fn send_answer(
     dialect: ApiDialect,
     request: &ModelRequest,
     directive: &Directive,
@@ -244,17 +246,17 @@ fn answer_without_prompt(path: &str) -> Response {
     }
 }
 
-fn log_request(line: &mut Value, dialect: ApiDialect, request: &ModelRequest) {
+fn log_request(log_line: &mut Value, dialect: ApiDialect, request: &ModelRequest) {
     let shortened = |text: &str| text.chars().take(MAX_LOGGED_CHARS).collect::<String>();
-    let results: Vec<_> = request.results.iter().map(|result| shortened(result)).collect();
-    line["dialect"] = json!(dialect.name());
-    line["model"] = json!(request.model);
-    line["stream"] = json!(request.is_streamed);
-    line["tools"] = json!(request.tools);
-    line["text"] = json!(shortened(&request.text));
-    line["turns"] = json!(request.turns);
-    line["results"] = json!(results);
-    line["schema"] = json!(request.schema.is_some());
+    let results: Vec<_> = request.tool_results.iter().map(|result| shortened(result)).collect();
+    log_line["dialect"] = json!(dialect.name());
+    log_line["model"] = json!(request.model);
+    log_line["stream"] = json!(request.is_streamed);
+    log_line["tools"] = json!(request.tools);
+    log_line["text"] = json!(shortened(&request.text));
+    log_line["turns"] = json!(request.turns);
+    log_line["results"] = json!(results);
+    log_line["schema"] = json!(request.schema.is_some());
 }
 
 /// Returns the host of the request, which is in the request line for a proxy.
@@ -262,7 +264,7 @@ fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     uri.host().or_else(|| header(headers, "host"))
 }
 
-fn key_of(headers: &HeaderMap) -> Option<&str> {
+fn request_key(headers: &HeaderMap) -> Option<&str> {
     let bearer = header(headers, "authorization").and_then(|value| value.strip_prefix("Bearer "));
     header(headers, "x-api-key").or_else(|| header(headers, "x-goog-api-key")).or(bearer)
 }

@@ -6,7 +6,7 @@ use crate::dialect::ApiDialect;
 use crate::directive::Directive;
 
 /// Suffixes of element names that agents put around the text of the user.
-const WRAPPERS: [&str; 10] = [
+const WRAPPER_SUFFIXES: [&str; 10] = [
     "reminder",
     "context",
     "details",
@@ -30,64 +30,66 @@ pub(crate) struct ModelRequest {
     /// Number of messages of the user, including this one.
     pub(crate) turns: u64,
     /// Tool results after that text.
-    pub(crate) results: Vec<String>,
+    pub(crate) tool_results: Vec<String>,
     /// JSON schema of the answer, if the request has one.
     pub(crate) schema: Option<Value>,
 }
 
 impl ModelRequest {
     /// Reads the body of a request; `path` names the model if the body does not.
-    pub(crate) fn read(dialect: ApiDialect, path: &str, body: &Value) -> Self {
+    pub(crate) fn parse(dialect: ApiDialect, path: &str, body: &Value) -> Self {
         let mut request = Self { tools: tools(&body["tools"]), ..Self::default() };
-        request.model = body["model"].as_str().map_or_else(|| model_of(path), str::to_owned);
+        request.model = body["model"].as_str().map_or_else(|| model_from_path(path), str::to_owned);
         request.is_streamed = body["stream"] == true || path.ends_with(":streamGenerateContent");
         request.schema = schema(dialect, body).filter(|schema| !schema.is_null()).cloned();
         match dialect {
-            ApiDialect::Anthropic => request.anthropic(body),
-            ApiDialect::Chat => request.chat(body),
-            ApiDialect::Responses => request.responses(body),
-            ApiDialect::Gemini => request.gemini(body),
+            ApiDialect::Anthropic => request.read_anthropic(body),
+            ApiDialect::Chat => request.read_chat(body),
+            ApiDialect::Responses => request.read_responses(body),
+            ApiDialect::Gemini => request.read_gemini(body),
         }
         request
     }
 
-    fn anthropic(&mut self, body: &Value) {
-        for message in list(&body["messages"]).filter(|message| message["role"] == "user") {
+    fn read_anthropic(&mut self, body: &Value) {
+        for message in elements(&body["messages"]).filter(|message| message["role"] == "user") {
             let parts = &message["content"];
-            let results = list(parts).filter(|part| part["type"] == "tool_result");
+            let results = elements(parts).filter(|part| part["type"] == "tool_result");
             let results: Vec<_> = results.map(|part| result_text(&part["content"])).collect();
             self.add_message(texts(parts), results);
         }
     }
 
-    fn chat(&mut self, body: &Value) {
-        for message in list(&body["messages"]) {
+    fn read_chat(&mut self, body: &Value) {
+        for message in elements(&body["messages"]) {
             match message["role"].as_str() {
                 Some("user") => self.add_message(texts(&message["content"]), Vec::new()),
-                Some("tool" | "function") => self.results.push(result_text(&message["content"])),
+                Some("tool" | "function") => {
+                    self.tool_results.push(result_text(&message["content"]));
+                }
                 _ => {}
             }
         }
     }
 
-    fn responses(&mut self, body: &Value) {
+    fn read_responses(&mut self, body: &Value) {
         if let Some(text) = body["input"].as_str() {
             self.add_message(vec![text], Vec::new());
         }
-        for item in list(&body["input"]) {
+        for item in elements(&body["input"]) {
             let kind = item["type"].as_str().unwrap_or("message");
             if kind == "message" && item["role"] == "user" {
                 self.add_message(texts(&item["content"]), Vec::new());
             } else if kind.ends_with("_call_output") {
-                self.results.push(result_text(&item["output"]));
+                self.tool_results.push(result_text(&item["output"]));
             }
         }
     }
 
-    fn gemini(&mut self, body: &Value) {
-        for content in list(&body["contents"]).filter(|content| content["role"] != "model") {
+    fn read_gemini(&mut self, body: &Value) {
+        for content in elements(&body["contents"]).filter(|content| content["role"] != "model") {
             let parts = &content["parts"];
-            let results = list(parts).filter_map(|part| part.get("functionResponse"));
+            let results = elements(parts).filter_map(|part| part.get("functionResponse"));
             let results: Vec<_> = results.map(|result| result_text(&result["response"])).collect();
             self.add_message(texts(parts), results);
         }
@@ -96,7 +98,7 @@ impl ModelRequest {
     /// Adds one message. Texts beside tool results are remarks of the agent, not text of the user.
     fn add_message(&mut self, texts: Vec<&str>, results: Vec<String>) {
         if !results.is_empty() {
-            self.results.extend(results);
+            self.tool_results.extend(results);
             return;
         }
         let texts = texts.into_iter().map(strip_wrappers).filter(|text| !text.is_empty());
@@ -105,7 +107,7 @@ impl ModelRequest {
         if let Some(prompt) = prompt {
             (*prompt).clone_into(&mut self.text);
             self.turns += 1;
-            self.results.clear();
+            self.tool_results.clear();
         }
     }
 }
@@ -117,10 +119,10 @@ fn tools(tools: &Value) -> Vec<String> {
         names.into_iter().find_map(Value::as_str).unwrap_or("?").to_owned()
     };
     let tool_names = |tool: &Value| match tool.get("functionDeclarations") {
-        Some(declared) => list(declared).map(name).collect(),
+        Some(declared) => elements(declared).map(name).collect(),
         None => vec![name(tool)],
     };
-    list(tools).flat_map(tool_names).collect()
+    elements(tools).flat_map(tool_names).collect()
 }
 
 fn schema(dialect: ApiDialect, body: &Value) -> Option<&Value> {
@@ -136,19 +138,19 @@ fn schema(dialect: ApiDialect, body: &Value) -> Option<&Value> {
 }
 
 /// Returns `gemini-2.5-flash` for `/v1beta/models/gemini-2.5-flash:generateContent`.
-fn model_of(path: &str) -> String {
+fn model_from_path(path: &str) -> String {
     let last = path.rsplit('/').next().unwrap_or_default();
     last.split(':').next().unwrap_or_default().to_owned()
 }
 
-fn list(value: &Value) -> impl DoubleEndedIterator<Item = &Value> {
+fn elements(value: &Value) -> impl DoubleEndedIterator<Item = &Value> {
     value.as_array().map(Vec::as_slice).unwrap_or_default().iter()
 }
 
 /// Returns the texts of a message's content.
 fn texts(content: &Value) -> Vec<&str> {
     let plain_text = content.as_str().into_iter();
-    plain_text.chain(list(content).filter_map(|part| part["text"].as_str())).collect()
+    plain_text.chain(elements(content).filter_map(|part| part["text"].as_str())).collect()
 }
 
 /// Returns a tool result as one text.
@@ -188,7 +190,7 @@ fn without_last(text: &str) -> Option<&str> {
 
 fn is_wrapper(name: &str) -> bool {
     let is_word = name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == '-');
-    is_word && WRAPPERS.iter().any(|end| name.ends_with(end))
+    is_word && WRAPPER_SUFFIXES.iter().any(|end| name.ends_with(end))
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use tokio::net::UdpSocket;
 use crate::http::ModelServer;
 
 /// Address in 192.0.2.0/24, which is reserved for documentation.
-const UNREACHABLE: [u8; 4] = [192, 0, 2, 1];
-const HEADER: usize = 12;
+const UNREACHABLE_ADDRESS: [u8; 4] = [192, 0, 2, 1];
+const HEADER_BYTES: usize = 12;
 const ADDRESS_TYPE: [u8; 2] = [0, 1];
 
 /// Answers queries until the process ends.
@@ -28,8 +28,8 @@ pub(crate) async fn serve(socket: UdpSocket, server: Arc<ModelServer>) {
 
 /// Returns the name in a query, and its answer.
 fn answer_query(query: &[u8]) -> Option<(String, Vec<u8>)> {
-    let (name, end) = name(query)?;
-    let question = query.get(HEADER..end + 4)?;
+    let (name, end) = parse_name(query)?;
+    let question = query.get(HEADER_BYTES..end + 4)?;
     let is_address = query.get(end..end + 2)? == ADDRESS_TYPE;
     let mut answer = query.get(..2)?.to_vec();
     // A response without error, with recursion; one question, one answer or none.
@@ -38,22 +38,23 @@ fn answer_query(query: &[u8]) -> Option<(String, Vec<u8>)> {
     if is_address {
         // The name of the question, an internet address, a time to live of zero, four bytes.
         answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
-        answer.extend(UNREACHABLE);
+        answer.extend(UNREACHABLE_ADDRESS);
     }
     Some((name, answer))
 }
 
 /// Returns the name in the question, and its end.
-fn name(query: &[u8]) -> Option<(String, usize)> {
-    let (mut labels, mut at) = (Vec::new(), HEADER);
+fn parse_name(query: &[u8]) -> Option<(String, usize)> {
+    let (mut labels, mut position) = (Vec::new(), HEADER_BYTES);
     loop {
-        let length = usize::from(*query.get(at)?);
-        at += 1;
+        let length = usize::from(*query.get(position)?);
+        position += 1;
         if length == 0 {
-            return Some((labels.join("."), at));
+            return Some((labels.join("."), position));
         }
-        labels.push(String::from_utf8_lossy(query.get(at..at + length)?).to_lowercase());
-        at += length;
+        labels
+            .push(String::from_utf8_lossy(query.get(position..position + length)?).to_lowercase());
+        position += length;
     }
 }
 
@@ -69,7 +70,7 @@ mod tests {
         let (name, answer) = answer_query(QUERY).unwrap_or_default();
         assert_eq!(name, "api.test");
         assert!(answer.starts_with(b"\x12\x34\x81\x80\x00\x01\x00\x01"), "{answer:?}");
-        assert!(answer.ends_with(&UNREACHABLE), "{answer:?}");
+        assert!(answer.ends_with(&UNREACHABLE_ADDRESS), "{answer:?}");
     }
 
     #[test]

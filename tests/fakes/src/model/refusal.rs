@@ -15,34 +15,34 @@ pub(crate) fn refusal(
     directive: &Directive,
 ) -> (HeaderMap, Value) {
     let mut headers = HeaderMap::new();
-    let mut header = |name: &'static str, value: String| {
+    let mut add_header = |name: &'static str, value: String| {
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(HeaderName::from_static(name), value);
         }
     };
     if let Some(seconds) = directive.number("retry_after") {
-        header("retry-after", seconds.to_string());
+        add_header("retry-after", seconds.to_string());
     }
-    let reset = directive.number("reset").and_then(|seconds| i64::try_from(seconds).ok());
-    match (dialect, reset) {
+    let reset_seconds = directive.number("reset").and_then(|seconds| i64::try_from(seconds).ok());
+    match (dialect, reset_seconds) {
         (ApiDialect::Anthropic, Some(seconds)) => {
-            let at = now() + TimeDelta::seconds(seconds);
-            header("anthropic-ratelimit-requests-remaining", "0".to_owned());
-            header(
+            let reset_at = now() + TimeDelta::seconds(seconds);
+            add_header("anthropic-ratelimit-requests-remaining", "0".to_owned());
+            add_header(
                 "anthropic-ratelimit-requests-reset",
-                at.to_rfc3339_opts(SecondsFormat::Secs, true),
+                reset_at.to_rfc3339_opts(SecondsFormat::Secs, true),
             );
         }
         (ApiDialect::Chat | ApiDialect::Responses, Some(seconds)) => {
-            header("x-ratelimit-remaining-requests", "0".to_owned());
-            header("x-ratelimit-reset-requests", format!("{seconds}s"));
+            add_header("x-ratelimit-remaining-requests", "0".to_owned());
+            add_header("x-ratelimit-reset-requests", format!("{seconds}s"));
         }
         (ApiDialect::Gemini, Some(_)) | (_, None) => {}
     }
-    (headers, body(dialect, status, reset))
+    (headers, body(dialect, status, reset_seconds))
 }
 
-fn body(dialect: ApiDialect, status: u16, reset: Option<i64>) -> Value {
+fn body(dialect: ApiDialect, status: u16, reset_seconds: Option<i64>) -> Value {
     let (kind, google_status, description) = status_names(status);
     let message = format!("mock: {description}");
     match dialect {
@@ -59,7 +59,7 @@ fn body(dialect: ApiDialect, status: u16, reset: Option<i64>) -> Value {
         }
         ApiDialect::Gemini => {
             let mut error = json!({"code": status, "message": message, "status": google_status});
-            if let Some(seconds) = reset {
+            if let Some(seconds) = reset_seconds {
                 let kind = "type.googleapis.com/google.rpc.RetryInfo";
                 error["details"] = json!([{"@type": kind, "retryDelay": format!("{seconds}s")}]);
             }

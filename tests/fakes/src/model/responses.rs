@@ -7,8 +7,8 @@ use crate::dialect::{Event, ModelAnswer, ModelReply};
 pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
     let (input, output) = (answer.input_tokens, answer.output_tokens);
     json!({
-        "id": answer.id("resp"), "object": "response", "created_at": answer.now,
-        "status": "completed", "model": answer.model, "output": [item(answer)],
+        "id": answer.id("resp"), "object": "response", "created_at": answer.created_at,
+        "status": "completed", "model": answer.model, "output": [output_item(answer)],
         "usage": {
             "input_tokens": input, "input_tokens_details": {"cached_tokens": 0},
             "output_tokens": output, "output_tokens_details": {"reasoning_tokens": 0},
@@ -29,7 +29,7 @@ pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
         ModelReply::Text(text) => text_events(answer, text),
         ModelReply::Call { .. } => call_events(answer),
     });
-    let item = item(answer);
+    let item = output_item(answer);
     events.push(("response.output_item.done", json!({"output_index": 0, "item": item})));
     events.push(("response.completed", json!({"response": full_document(answer)})));
     let numbered = events.into_iter().enumerate().map(|(number, (name, mut data))| {
@@ -41,10 +41,10 @@ pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
 }
 
 fn text_events(answer: &ModelAnswer, text: &str) -> Vec<(&'static str, Value)> {
-    let mut opened = item(answer);
-    opened["status"] = json!("in_progress");
-    opened["content"] = json!([]);
-    let location = json!({"item_id": opened["id"], "output_index": 0, "content_index": 0});
+    let mut opened_item = output_item(answer);
+    opened_item["status"] = json!("in_progress");
+    opened_item["content"] = json!([]);
+    let location = json!({"item_id": opened_item["id"], "output_index": 0, "content_index": 0});
     let event_data = |name: &str, value: Value| {
         let mut data = location.clone();
         data[name] = value;
@@ -52,7 +52,7 @@ fn text_events(answer: &ModelAnswer, text: &str) -> Vec<(&'static str, Value)> {
     };
     let part = |text: &str| json!({"type": "output_text", "text": text, "annotations": []});
     let mut events = vec![
-        ("response.output_item.added", json!({"output_index": 0, "item": opened})),
+        ("response.output_item.added", json!({"output_index": 0, "item": opened_item})),
         ("response.content_part.added", event_data("part", part(""))),
     ];
     let delta = |piece: String| ("response.output_text.delta", event_data("delta", json!(piece)));
@@ -63,19 +63,19 @@ fn text_events(answer: &ModelAnswer, text: &str) -> Vec<(&'static str, Value)> {
 }
 
 fn call_events(answer: &ModelAnswer) -> Vec<(&'static str, Value)> {
-    let mut opened = item(answer);
-    opened["status"] = json!("in_progress");
-    opened["arguments"] = json!("");
-    let (id, arguments) = (opened["id"].clone(), answer.reply_text());
+    let mut opened_item = output_item(answer);
+    opened_item["status"] = json!("in_progress");
+    opened_item["arguments"] = json!("");
+    let (id, arguments) = (opened_item["id"].clone(), answer.reply_text());
     let event_data = |name: &str| json!({"item_id": id, "output_index": 0, name: arguments});
     vec![
-        ("response.output_item.added", json!({"output_index": 0, "item": opened})),
+        ("response.output_item.added", json!({"output_index": 0, "item": opened_item})),
         ("response.function_call_arguments.delta", event_data("delta")),
         ("response.function_call_arguments.done", event_data("arguments")),
     ]
 }
 
-fn item(answer: &ModelAnswer) -> Value {
+fn output_item(answer: &ModelAnswer) -> Value {
     match &answer.reply {
         ModelReply::Text(text) => json!({
             "type": "message", "id": answer.id("msg"), "role": "assistant", "status": "completed",

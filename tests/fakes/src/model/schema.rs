@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 pub(crate) fn instance(schema: &Value) -> Value {
-    if let Some(only) = schema.get("const").or_else(|| schema.pointer("/enum/0")) {
-        return only.clone();
+    if let Some(fixed_value) = schema.get("const").or_else(|| schema.pointer("/enum/0")) {
+        return fixed_value.clone();
     }
     let pointers = ["/anyOf/0", "/oneOf/0", "/allOf/0"];
     if let Some(alternative) = pointers.iter().find_map(|pointer| schema.pointer(pointer)) {

@@ -35,21 +35,35 @@ use crate::schema;
 const DEFAULT_PIECE_BYTES: usize = 4096;
 
 /// Returns the answer with this number within the process.
-pub(crate) fn answer(request: &ModelRequest, directive: &Directive, number: u64) -> ModelAnswer {
+pub(crate) fn answer(
+    request: &ModelRequest,
+    directive: &Directive,
+    answer_number: u64,
+) -> ModelAnswer {
     let reply = reply(request, directive);
     let length = match &reply {
         ModelReply::Text(text) => text.len(),
         ModelReply::Call { arguments, .. } => arguments.to_string().len(),
     };
-    let (input_tokens, output_tokens) =
-        usage(directive).unwrap_or_else(|| (tokens(request.text.len()), tokens(length)));
+    let (input_tokens, output_tokens) = usage(directive)
+        .unwrap_or_else(|| (estimate_tokens(request.text.len()), estimate_tokens(length)));
     // A stream that should break must break before its text ends.
     let is_broken = ["drop", "stall", "cut"].iter().any(|name| directive.has(name));
-    let piece = if is_broken { length.div_ceil(4) } else { DEFAULT_PIECE_BYTES };
-    let piece =
-        directive.number("piece").and_then(|piece| usize::try_from(piece).ok()).unwrap_or(piece);
-    let (model, now) = (request.model.clone(), now().timestamp());
-    ModelAnswer { model, reply, input_tokens, output_tokens, piece: piece.max(1), number, now }
+    let piece_bytes = if is_broken { length.div_ceil(4) } else { DEFAULT_PIECE_BYTES };
+    let piece_bytes = directive
+        .number("piece")
+        .and_then(|piece_bytes| usize::try_from(piece_bytes).ok())
+        .unwrap_or(piece_bytes);
+    let (model, created_at) = (request.model.clone(), now().timestamp());
+    ModelAnswer {
+        model,
+        reply,
+        input_tokens,
+        output_tokens,
+        piece_bytes: piece_bytes.max(1),
+        answer_number,
+        created_at,
+    }
 }
 
 /// Returns the time for the dates of answers and limits.
@@ -60,7 +74,9 @@ pub(crate) fn now() -> DateTime<Utc> {
 
 fn reply(request: &ModelRequest, directive: &Directive) -> ModelReply {
     let steps = directive.number("steps").unwrap_or(1);
-    if let Some(name) = directive.text("tool").filter(|_| (request.results.len() as u64) < steps) {
+    if let Some(name) =
+        directive.text("tool").filter(|_| (request.tool_results.len() as u64) < steps)
+    {
         let arguments =
             directive.value("args").cloned().unwrap_or_else(|| Value::Object(Default::default()));
         return ModelReply::Call { name, arguments };
@@ -76,19 +92,19 @@ fn text(request: &ModelRequest, directive: &Directive) -> String {
         return text;
     }
     if let Some(size) = directive.number("size") {
-        return filler(usize::try_from(size).unwrap_or(usize::MAX));
+        return filler_text(usize::try_from(size).unwrap_or(usize::MAX));
     }
     if let Some(schema) = &request.schema {
         return schema::instance(schema).to_string();
     }
-    match request.results.last() {
+    match request.tool_results.last() {
         Some(result) => format!("TOOL: {result}"),
         None => format!("ECHO: {}", Directive::extract_from(&request.text).0),
     }
 }
 
 /// Returns text of this many bytes without repetitions, which agents would take for a looping model.
-fn filler(size: usize) -> String {
+fn filler_text(size: usize) -> String {
     let mut text = String::new();
     let mut line = 0_u64;
     while text.len() < size {
@@ -106,6 +122,6 @@ fn usage(directive: &Directive) -> Option<(u64, u64)> {
     Some((input.parse().ok()?, output.parse().ok()?))
 }
 
-fn tokens(bytes: usize) -> u64 {
+fn estimate_tokens(bytes: usize) -> u64 {
     (bytes as u64 / 4).max(1)
 }

@@ -13,9 +13,9 @@ use crate::dialect::{ApiDialect, Event, ModelAnswer};
 use crate::directive::Directive;
 use crate::model_request::ModelRequest;
 
-const EVENTS: [(header::HeaderName, &str); 2] =
+const EVENT_STREAM_HEADERS: [(header::HeaderName, &str); 2] =
     [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
-const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
+const JSON_HEADERS: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
 
 /// Sends an answer in the requested form.
 pub(crate) fn send(
@@ -25,36 +25,40 @@ pub(crate) fn send(
     directive: &Directive,
 ) -> Response {
     let pieces = if request.is_streamed {
-        dialect.events(answer).into_iter().map(|event| Bytes::from(line(&event))).collect()
+        dialect.events(answer).into_iter().map(|event| Bytes::from(event_text(&event))).collect()
     } else {
         halves(&dialect.full_document(answer).to_string())
     };
     let body = body(pieces, directive);
-    if request.is_streamed { (EVENTS, body).into_response() } else { (JSON, body).into_response() }
+    if request.is_streamed {
+        (EVENT_STREAM_HEADERS, body).into_response()
+    } else {
+        (JSON_HEADERS, body).into_response()
+    }
 }
 
 /// Returns an HTML page where JSON is expected.
 pub(crate) fn garbage() -> Response {
-    (StatusCode::OK, JSON, "<html><body>a page of the proxy</body></html>").into_response()
+    (StatusCode::OK, JSON_HEADERS, "<html><body>a page of the proxy</body></html>").into_response()
 }
 
 fn body(mut pieces: Vec<Bytes>, directive: &Directive) -> Body {
-    let half = pieces.len() / 2;
+    let half_count = pieces.len() / 2;
     if directive.has("drop") {
-        pieces.truncate(half);
-        let broken = stream::once(async {
+        pieces.truncate(half_count);
+        let reset_error = stream::once(async {
             tokio::task::yield_now().await; // The earlier pieces are sent first.
             Err(io::Error::from(io::ErrorKind::ConnectionReset))
         });
-        return Body::from_stream(stream::iter(pieces.into_iter().map(Ok)).chain(broken));
+        return Body::from_stream(stream::iter(pieces.into_iter().map(Ok)).chain(reset_error));
     }
-    let unsent = if directive.has("stall") { pieces.split_off(half) } else { Vec::new() };
+    let unsent = if directive.has("stall") { pieces.split_off(half_count) } else { Vec::new() };
     if directive.has("cut") {
-        pieces.truncate(half);
+        pieces.truncate(half_count);
     }
     let drip = directive.seconds("drip").and_then(|drip| Duration::try_from_secs_f64(drip).ok());
     let drip = drip.unwrap_or_default();
-    let sent = stream::iter(pieces).enumerate().then(move |(number, piece)| async move {
+    let piece_stream = stream::iter(pieces).enumerate().then(move |(number, piece)| async move {
         // Without a pause the pieces are sent together, as they were created.
         if number > 0 && !drip.is_zero() {
             tokio::time::sleep(drip).await;
@@ -62,13 +66,13 @@ fn body(mut pieces: Vec<Bytes>, directive: &Directive) -> Body {
         Ok::<_, Infallible>(piece)
     });
     if unsent.is_empty() {
-        Body::from_stream(sent)
+        Body::from_stream(piece_stream)
     } else {
-        Body::from_stream(sent.chain(stream::pending()))
+        Body::from_stream(piece_stream.chain(stream::pending()))
     }
 }
 
-fn line(event: &Event) -> String {
+fn event_text(event: &Event) -> String {
     let name = event.name.map(|name| format!("event: {name}\n")).unwrap_or_default();
     format!("{name}data: {}\n\n", event.data)
 }

@@ -15,7 +15,7 @@ use algonius_protocols::{
 use tempfile::TempDir;
 
 /// Key of the only session.
-pub(crate) const KEY: SessionKey = SessionKey(0);
+pub(crate) const SESSION_KEY: SessionKey = SessionKey(0);
 
 /// Longest wait for output.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -25,14 +25,14 @@ pub(crate) struct ProtocolClient {
     pub(crate) child: Child,
     /// Shared with the client of a later process.
     pub(crate) folder: Rc<TempDir>,
-    pub(crate) text: String,
-    pub(crate) ends: Vec<TurnOutcome>,
-    pub(crate) errors: usize,
+    pub(crate) answer_text: String,
+    pub(crate) turn_outcomes: Vec<TurnOutcome>,
+    pub(crate) protocol_error_count: usize,
     settings: Vec<(String, String)>,
     connection: Connection,
     output: Receiver<Vec<u8>>,
     steps: VecDeque<Step>,
-    native: String,
+    session_id: String,
 }
 
 impl ProtocolClient {
@@ -73,21 +73,21 @@ impl ProtocolClient {
                 }
             }
         });
-        let info = ClientInfo { name: "test".to_owned(), version: "1".to_owned() };
-        let connection = Connection::new(kind, info).with_max_line(1_000_000);
+        let client_info = ClientInfo { name: "test".to_owned(), version: "1".to_owned() };
+        let connection = Connection::new(kind, client_info).with_max_line(1_000_000);
         let mut client = Self {
             child,
             folder,
-            text: String::new(),
-            ends: Vec::new(),
-            errors: 0,
+            answer_text: String::new(),
+            turn_outcomes: Vec::new(),
+            protocol_error_count: 0,
             settings,
             connection,
             output,
             steps: VecDeque::new(),
-            native: String::new(),
+            session_id: String::new(),
         };
-        client.command(Command::Initialize);
+        client.send_command(Command::Initialize);
         client
     }
 
@@ -104,11 +104,18 @@ impl ProtocolClient {
         let start = id.map_or(SessionStart::New, |id| SessionStart::Resume { id: id.to_owned() });
         let (cwd, mode) = ("/".to_owned(), mode.map(str::to_owned));
         let options = Vec::new();
-        self.command(Command::Open { session: KEY, start, cwd, mode, model: None, options });
-        match self.until(|it| matches!(it, Step::Opened { .. } | Step::OpenFailed { .. })) {
+        self.send_command(Command::Open {
+            session: SESSION_KEY,
+            start,
+            cwd,
+            mode,
+            model: None,
+            options,
+        });
+        match self.wait_for_step(|it| matches!(it, Step::Opened { .. } | Step::OpenFailed { .. })) {
             Step::OpenFailed { fault, .. } => Err(fault),
             Step::Opened { id, .. } => {
-                self.native = id;
+                self.session_id = id;
                 Ok(self)
             }
             other => panic!("{other:?}"),
@@ -117,20 +124,20 @@ impl ProtocolClient {
 
     /// Kills the process; returns a client of a new one that continues the session.
     pub(crate) fn restart(self) -> Self {
-        let native = self.native.clone();
-        self.reopen(&native).unwrap()
+        let session_id = self.session_id.clone();
+        self.resume_session(&session_id).unwrap()
     }
 
-    pub(crate) fn reopen(mut self, native: &str) -> Result<Self, OpenFault> {
+    pub(crate) fn resume_session(mut self, session_id: &str) -> Result<Self, OpenFault> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         let (folder, settings) = (Rc::clone(&self.folder), self.settings.clone());
         Self::start_in(&["acp"], ProtocolKind::Acp, folder, settings)
-            .open_session(Some(native), None)
+            .open_session(Some(session_id), None)
     }
 
-    pub(crate) fn command(&mut self, command: Command) {
-        let steps = self.connection.command(command);
+    pub(crate) fn send_command(&mut self, command: Command) {
+        let steps = self.connection.perform(command);
         self.perform(steps);
     }
 
@@ -145,15 +152,15 @@ impl ProtocolClient {
     }
 
     /// Returns the next step that fits.
-    pub(crate) fn until(&mut self, is_match: impl Fn(&Step) -> bool) -> Step {
+    pub(crate) fn wait_for_step(&mut self, is_match: impl Fn(&Step) -> bool) -> Step {
         loop {
             while let Some(step) = self.steps.pop_front() {
                 match &step {
-                    Step::Text { text, channel: algonius_protocols::TextRole::Answer, .. } => {
-                        self.text.push_str(text);
+                    Step::Text { text, role: algonius_protocols::TextRole::Answer, .. } => {
+                        self.answer_text.push_str(text);
                     }
-                    Step::TurnEnded { end, .. } => self.ends.push(end.clone()),
-                    Step::ProtocolError { .. } => self.errors += 1,
+                    Step::TurnEnded { outcome, .. } => self.turn_outcomes.push(outcome.clone()),
+                    Step::ProtocolError { .. } => self.protocol_error_count += 1,
                     _ => {}
                 }
                 if is_match(&step) {
@@ -163,38 +170,42 @@ impl ProtocolClient {
             let bytes = self.output.recv_timeout(OUTPUT_TIMEOUT).unwrap();
             let steps = match bytes.as_slice() {
                 [] => self.connection.end_of_output(),
-                bytes => self.connection.handle(bytes),
+                bytes => self.connection.handle_output(bytes),
             };
             self.perform(steps);
         }
     }
 
-    pub(crate) fn prompt(&mut self, text: &str) {
-        self.text.clear();
+    pub(crate) fn send_prompt(&mut self, text: &str) {
+        self.answer_text.clear();
         let parts = vec![PromptPart::Text(text.to_owned())];
-        self.command(Command::Prompt { session: KEY, parts });
+        self.send_command(Command::Prompt { session: SESSION_KEY, parts });
     }
 
-    pub(crate) fn finish(&mut self) {
-        self.until(|step| matches!(step, Step::TurnEnded { .. }));
+    pub(crate) fn wait_for_turn_end(&mut self) {
+        self.wait_for_step(|step| matches!(step, Step::TurnEnded { .. }));
     }
 
     /// Runs a complete turn; returns the text of the answer.
-    pub(crate) fn turn(&mut self, text: &str) -> String {
-        self.prompt(text);
-        self.finish();
-        self.text.clone()
+    pub(crate) fn run_turn(&mut self, text: &str) -> String {
+        self.send_prompt(text);
+        self.wait_for_turn_end();
+        self.answer_text.clone()
     }
 
     pub(crate) fn next_request(&mut self) -> AgentRequest {
-        match self.until(|step| matches!(step, Step::Request { .. })) {
+        match self.wait_for_step(|step| matches!(step, Step::Request { .. })) {
             Step::Request { request, .. } => *request,
             other => panic!("{other:?}"),
         }
     }
 
     pub(crate) fn answer(&mut self, request: &AgentRequest, answer: RequestAnswer) {
-        self.command(Command::Answer { session: KEY, request: request.request.clone(), answer });
+        self.send_command(Command::Answer {
+            session: SESSION_KEY,
+            request_id: request.id.clone(),
+            answer,
+        });
     }
 
     /// Returns call and subject of each executed tool.
@@ -204,7 +215,7 @@ impl ProtocolClient {
     }
 
     /// Returns the number of answers that no request expected.
-    pub(crate) fn unexpected(&self) -> usize {
+    pub(crate) fn unexpected_answer_count(&self) -> usize {
         let text = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
         text.lines().filter(|line| line.starts_with("unexpected")).count()
     }

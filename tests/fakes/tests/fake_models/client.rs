@@ -13,7 +13,7 @@ use super::dialects::DialectCase;
 pub(crate) struct ModelProcess {
     child: Child,
     address: String,
-    pub(crate) names: String,
+    pub(crate) name_server_address: String,
 }
 
 impl ModelProcess {
@@ -26,8 +26,9 @@ impl ModelProcess {
             let line = lines.next().unwrap().unwrap();
             line.strip_prefix(mark).unwrap_or_else(|| panic!("{line}")).to_owned()
         };
-        let (names, address) = (value_after("names on "), value_after("listening on "));
-        Self { child, address, names }
+        let (name_server_address, address) =
+            (value_after("names on "), value_after("listening on "));
+        Self { child, address, name_server_address }
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
@@ -37,7 +38,7 @@ impl ModelProcess {
     }
 
     /// Sends a request; returns the connection for reading the answer.
-    pub(crate) fn begin(&self, line: &str, headers: &str, body: &str) -> TcpStream {
+    pub(crate) fn send_request(&self, line: &str, headers: &str, body: &str) -> TcpStream {
         let mut stream = self.connect();
         let length = body.len();
         let head = format!(
@@ -49,37 +50,37 @@ impl ModelProcess {
 
     pub(crate) fn request(&self, line: &str, headers: &str, body: &str) -> ModelResponse {
         let mut bytes = Vec::new();
-        self.begin(line, headers, body).read_to_end(&mut bytes).unwrap();
-        ModelResponse::read(&bytes)
+        self.send_request(line, headers, body).read_to_end(&mut bytes).unwrap();
+        ModelResponse::parse(&bytes)
     }
 
-    pub(crate) fn ask(&self, dialect: &DialectCase, text: &str) -> ModelResponse {
-        let body = (dialect.body)(text).to_string();
+    pub(crate) fn send_prompt(&self, dialect: &DialectCase, text: &str) -> ModelResponse {
+        let body = (dialect.request_body)(text).to_string();
         self.request(&format!("POST {}", dialect.path), "", &body)
     }
 
-    pub(crate) fn stream(&self, dialect: &DialectCase, text: &str) -> ModelResponse {
-        let mut body = (dialect.body)(text);
+    pub(crate) fn stream_prompt(&self, dialect: &DialectCase, text: &str) -> ModelResponse {
+        let mut body = (dialect.request_body)(text);
         body["stream"] = json!(true);
-        self.request(&format!("POST {}", dialect.streamed), "", &body.to_string())
+        self.request(&format!("POST {}", dialect.stream_path), "", &body.to_string())
     }
 
     /// Returns the bytes before the connection was closed in any way.
-    pub(crate) fn broken(&self, path: &str, body: &Value) -> ModelResponse {
+    pub(crate) fn request_until_close(&self, path: &str, body: &Value) -> ModelResponse {
         let mut bytes = Vec::new();
-        let mut stream = self.begin(&format!("POST {path}"), "", &body.to_string());
+        let mut stream = self.send_request(&format!("POST {path}"), "", &body.to_string());
         _ = stream.read_to_end(&mut bytes); // A reset ends the answer too.
-        ModelResponse::read(&bytes)
+        ModelResponse::parse(&bytes)
     }
 
-    pub(crate) fn begin_stream(&self, dialect: &DialectCase, text: &str) -> ModelResponse {
-        let mut body = (dialect.body)(text);
+    pub(crate) fn stream_until_close(&self, dialect: &DialectCase, text: &str) -> ModelResponse {
+        let mut body = (dialect.request_body)(text);
         body["stream"] = json!(true);
-        self.broken(dialect.streamed, &body)
+        self.request_until_close(dialect.stream_path, &body)
     }
 
-    pub(crate) fn begin_full(&self, dialect: &DialectCase, text: &str) -> ModelResponse {
-        self.broken(dialect.path, &(dialect.body)(text))
+    pub(crate) fn send_until_close(&self, dialect: &DialectCase, text: &str) -> ModelResponse {
+        self.request_until_close(dialect.path, &(dialect.request_body)(text))
     }
 
     pub(crate) fn log(&self) -> Vec<Value> {
@@ -105,13 +106,13 @@ pub(crate) struct ModelResponse {
 }
 
 impl ModelResponse {
-    pub(crate) fn read(bytes: &[u8]) -> Self {
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let (head, chunked) = (head.to_lowercase(), head.contains("chunked"));
         let is_complete = !chunked || body.ends_with("0\r\n\r\n");
-        let body = if chunked { unchunked(body) } else { body.to_owned() };
+        let body = if chunked { decode_chunks(body) } else { body.to_owned() };
         Self { status, head, body, is_complete }
     }
 
@@ -119,7 +120,7 @@ impl ModelResponse {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
-    pub(crate) fn at(&self, pointer: &str) -> Value {
+    pub(crate) fn value_at(&self, pointer: &str) -> Value {
         self.json().pointer(pointer).cloned().unwrap_or_else(|| panic!("no {pointer} in {self:?}"))
     }
 
@@ -130,13 +131,13 @@ impl ModelResponse {
     }
 
     /// Returns the joined text of a stream.
-    pub(crate) fn streamed(&self, dialect: &DialectCase) -> String {
+    pub(crate) fn streamed_text(&self, dialect: &DialectCase) -> String {
         let events = self.events();
-        events.iter().filter_map(|event| event.pointer(dialect.piece)?.as_str()).collect()
+        events.iter().filter_map(|event| event.pointer(dialect.piece_pointer)?.as_str()).collect()
     }
 }
 
-fn unchunked(mut text: &str) -> String {
+fn decode_chunks(mut text: &str) -> String {
     let mut decoded = String::new();
     while let Some((size, rest)) = text.split_once("\r\n") {
         let size = usize::from_str_radix(size, 16).unwrap();

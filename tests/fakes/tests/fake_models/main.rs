@@ -27,12 +27,16 @@ fn object(value: Value) -> Value {
 fn a_prompt_is_echoed_as_a_whole_and_as_a_stream() {
     let model = ModelProcess::start(&[]);
     for dialect in &DIALECTS {
-        let full = model.ask(dialect, "<env_context>x</env_context> häl-lo [[mock usage=1000,50]]");
-        assert_eq!(full.at(dialect.text), "ECHO: häl-lo");
-        assert_eq!(dialect.usage.map(|pointer| full.at(pointer)), [json!(1000), json!(50)]);
-        let stream = model.stream(dialect, "häl-lo [[mock piece=2]]");
+        let full = model
+            .send_prompt(dialect, "<env_context>x</env_context> häl-lo [[mock usage=1000,50]]");
+        assert_eq!(full.value_at(dialect.text_pointer), "ECHO: häl-lo");
+        assert_eq!(
+            dialect.usage_pointers.map(|pointer| full.value_at(pointer)),
+            [json!(1000), json!(50)]
+        );
+        let stream = model.stream_prompt(dialect, "häl-lo [[mock piece=2]]");
         assert!(stream.head.contains("text/event-stream") && stream.is_complete, "{stream:?}");
-        assert_eq!(stream.streamed(dialect), "ECHO: häl-lo");
+        assert_eq!(stream.streamed_text(dialect), "ECHO: häl-lo");
     }
 }
 
@@ -40,7 +44,7 @@ fn a_prompt_is_echoed_as_a_whole_and_as_a_stream() {
 fn a_stream_has_the_events_of_its_dialect() {
     let model = ModelProcess::start(&[]);
     let names = |dialect: &DialectCase, text: &str| -> Vec<String> {
-        let body = model.stream(dialect, text).body;
+        let body = model.stream_prompt(dialect, text).body;
         body.lines().filter_map(|line| line.strip_prefix("event: ").map(str::to_owned)).collect()
     };
     let block = ["content_block_start", "content_block_delta", "content_block_stop"];
@@ -51,8 +55,8 @@ fn a_stream_has_the_events_of_its_dialect() {
     let responses = [&["created"], &item[..], &end[..]].concat();
     let responses: Vec<_> = responses.iter().map(|name| format!("response.{name}")).collect();
     assert_eq!(names(&RESPONSES, "x"), responses);
-    assert!(model.stream(&CHAT, "x").body.trim_end().ends_with("data: [DONE]"));
-    let last = model.stream(&GEMINI, "x").events().pop().unwrap();
+    assert!(model.stream_prompt(&CHAT, "x").body.trim_end().ends_with("data: [DONE]"));
+    let last = model.stream_prompt(&GEMINI, "x").events().pop().unwrap();
     assert_eq!(last.pointer("/candidates/0/finishReason"), Some(&json!("STOP")));
 }
 
@@ -61,16 +65,16 @@ fn a_tool_is_called_until_it_returns_a_result() {
     let model = ModelProcess::start(&[]);
     for dialect in &DIALECTS {
         let text = r#"do [[mock tool=Bash args={"command":"ls"}]]"#;
-        let response = model.ask(dialect, text);
-        let [name, arguments] = dialect.call.map(|place| response.at(place));
+        let response = model.send_prompt(dialect, text);
+        let [name, arguments] = dialect.call_pointers.map(|pointer| response.value_at(pointer));
         assert_eq!((name, object(arguments)), (json!("Bash"), json!({"command": "ls"})));
-        let events = model.stream(dialect, text).body;
+        let events = model.stream_prompt(dialect, text).body;
         assert!(events.contains("Bash") && events.contains("command"), "{events}");
-        let mut body = (dialect.body)(text);
-        (dialect.result)(&mut body);
+        let mut body = (dialect.request_body)(text);
+        (dialect.add_tool_result)(&mut body);
         let line = format!("POST {}", dialect.path);
         let after = model.request(&line, "", &body.to_string());
-        assert_eq!(after.at(dialect.text), "TOOL: a result");
+        assert_eq!(after.value_at(dialect.text_pointer), "TOOL: a result");
     }
 }
 
@@ -79,34 +83,37 @@ fn the_model_refuses_as_often_as_the_directive_requires() {
     let model = ModelProcess::start(&[]);
     for dialect in &DIALECTS {
         let text = format!("x [[mock status=529 times=2 id={}]]", dialect.path);
-        let statuses: Vec<_> = (0..3).map(|_| model.ask(dialect, &text).status).collect();
+        let statuses: Vec<_> = (0..3).map(|_| model.send_prompt(dialect, &text).status).collect();
         assert_eq!(statuses, [529, 529, 200], "{}", dialect.path);
-        let refused = model.ask(dialect, "x [[mock status=429 retry_after=7 reset=30]]");
-        assert_eq!(refused.at(dialect.message), "mock: rate limit exceeded");
+        let refused = model.send_prompt(dialect, "x [[mock status=429 retry_after=7 reset=30]]");
+        assert_eq!(refused.value_at(dialect.error_message_pointer), "mock: rate limit exceeded");
         assert!(refused.head.contains("retry-after: 7\r\n"), "{refused:?}");
     }
-    let limited = |dialect| model.ask(dialect, "x [[mock status=429 reset=30]]");
+    let limited = |dialect| model.send_prompt(dialect, "x [[mock status=429 reset=30]]");
     assert!(limited(&CHAT).head.contains("x-ratelimit-reset-requests: 30s"));
     assert!(limited(&ANTHROPIC).head.contains("anthropic-ratelimit-requests-reset: 2"));
-    assert_eq!(limited(&GEMINI).at("/error/details/0/retryDelay"), "30s");
-    assert_eq!(limited(&ANTHROPIC).at("/error/type"), "rate_limit_error");
+    assert_eq!(limited(&GEMINI).value_at("/error/details/0/retryDelay"), "30s");
+    assert_eq!(limited(&ANTHROPIC).value_at("/error/type"), "rate_limit_error");
 }
 
 #[test]
 fn the_model_breaks_as_the_directive_requires() {
     let model = ModelProcess::start(&[]);
     for dialect in &DIALECTS {
-        let dropped = model.begin_stream(dialect, "some words to break [[mock drop]]");
+        let dropped = model.stream_until_close(dialect, "some words to break [[mock drop]]");
         assert!(
-            !dropped.is_complete && dropped.streamed(dialect).starts_with("ECHO"),
+            !dropped.is_complete && dropped.streamed_text(dialect).starts_with("ECHO"),
             "{dropped:?}"
         );
-        let half = model.begin_full(dialect, "some words [[mock drop]]");
+        let half = model.send_until_close(dialect, "some words [[mock drop]]");
         assert!(!half.is_complete && half.body.starts_with('{'), "{half:?}");
-        let garbage = model.stream(dialect, "x [[mock garbage]]");
+        let garbage = model.stream_prompt(dialect, "x [[mock garbage]]");
         assert!(garbage.status == 200 && garbage.body.starts_with("<html>"), "{garbage:?}");
-        assert_eq!(model.ask(dialect, "x [[mock empty]]").at(dialect.text), "");
-        let large = model.stream(dialect, "x [[mock size=200000]]").streamed(dialect);
+        assert_eq!(
+            model.send_prompt(dialect, "x [[mock empty]]").value_at(dialect.text_pointer),
+            ""
+        );
+        let large = model.stream_prompt(dialect, "x [[mock size=200000]]").streamed_text(dialect);
         assert_eq!(large.len(), 200_000);
     }
 }
@@ -122,11 +129,14 @@ fn is_silent(stream: &mut TcpStream) -> bool {
 fn requests_answered_together_wait_for_each_other() {
     let model = ModelProcess::start(&[]);
     let line = format!("POST {}", CHAT.path);
-    let begin = |text: &str| model.begin(&line, "", &(CHAT.body)(text).to_string());
-    let mut first = begin("one [[mock together=2]]");
-    let mut second = begin("one [[mock together=2]]");
+    let send = |text: &str| model.send_request(&line, "", &(CHAT.request_body)(text).to_string());
+    let mut first = send("one [[mock together=2]]");
+    let mut second = send("one [[mock together=2]]");
     assert!(is_silent(&mut first) && is_silent(&mut second), "the same prompt twice is one");
-    assert_eq!(model.ask(&CHAT, "two [[mock together=2]]").at(CHAT.text), "ECHO: two");
+    assert_eq!(
+        model.send_prompt(&CHAT, "two [[mock together=2]]").value_at(CHAT.text_pointer),
+        "ECHO: two"
+    );
     assert!(!is_silent(&mut first) && !is_silent(&mut second));
 }
 
@@ -134,31 +144,31 @@ fn requests_answered_together_wait_for_each_other() {
 fn a_hanging_answer_never_begins_and_a_stalled_one_never_ends() {
     let model = ModelProcess::start(&[]);
     let line = format!("POST {}", CHAT.path);
-    let begin = |text: &str| {
-        let mut body = (CHAT.body)(text);
+    let send = |text: &str| {
+        let mut body = (CHAT.request_body)(text);
         body["stream"] = json!(true);
-        model.begin(&line, "", &body.to_string())
+        model.send_request(&line, "", &body.to_string())
     };
-    assert!(is_silent(&mut begin("x [[mock hang]]")));
-    let mut stalling = begin("some words [[mock stall]]");
-    let (mut read, mut bytes) = (String::new(), [0; 1024]);
-    while !read.contains("ECHO") {
+    assert!(is_silent(&mut send("x [[mock hang]]")));
+    let mut stalling = send("some words [[mock stall]]");
+    let (mut received_text, mut bytes) = (String::new(), [0; 1024]);
+    while !received_text.contains("ECHO") {
         let length = stalling.read(&mut bytes).unwrap();
-        assert!(length > 0, "{read}");
-        read.push_str(&String::from_utf8_lossy(bytes.get(..length).unwrap()));
+        assert!(length > 0, "{received_text}");
+        received_text.push_str(&String::from_utf8_lossy(bytes.get(..length).unwrap()));
     }
-    assert!(is_silent(&mut stalling) && !read.contains("words"), "{read}");
+    assert!(is_silent(&mut stalling) && !received_text.contains("words"), "{received_text}");
 }
 
 #[test]
 fn the_log_shows_the_requests_of_the_agents() {
     let model = ModelProcess::start(&[]);
     model.request("POST /_mock/script", "", "text=\"as told\"");
-    let mut body = (CHAT.body)("a question");
+    let mut body = (CHAT.request_body)("a question");
     body["tools"] = json!([{"type": "function", "function": {"name": "Read"}}]);
     let line = format!("POST {}", CHAT.path);
     let answer = model.request(&line, "User-Agent: an agent\r\n", &body.to_string());
-    assert_eq!(answer.at(CHAT.text), "as told");
+    assert_eq!(answer.value_at(CHAT.text_pointer), "as told");
     model.request("GET http://elsewhere.test/metrics", "", "");
     let log = model.log();
     let expected = json!({
@@ -174,29 +184,32 @@ fn the_log_shows_the_requests_of_the_agents() {
     );
     model.request("POST /_mock/reset", "", "");
     assert_eq!(model.log(), Vec::<Value>::new());
-    assert_eq!(model.ask(&CHAT, "a question").at(CHAT.text), "ECHO: a question");
+    assert_eq!(
+        model.send_prompt(&CHAT, "a question").value_at(CHAT.text_pointer),
+        "ECHO: a question"
+    );
 }
 
 #[test]
 fn a_wait_for_a_prompt_ends_with_its_arrival() {
     let model = ModelProcess::start(&[]);
-    let mut early = model.begin("POST /_mock/wait", "", "a word");
+    let mut early = model.send_request("POST /_mock/wait", "", "a word");
     assert!(is_silent(&mut early));
-    model.ask(&CHAT, "another");
+    model.send_prompt(&CHAT, "another");
     assert!(is_silent(&mut early));
-    model.ask(&CHAT, "has a word in it");
+    model.send_prompt(&CHAT, "has a word in it");
     early.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut response = String::new();
     early.read_to_string(&mut response).unwrap();
     assert!(response.contains("has a word in it"), "{response}");
     let late = model.request("POST /_mock/wait", "", "a word");
-    assert_eq!(late.at("/text"), "has a word in it");
+    assert_eq!(late.value_at("/text"), "has a word in it");
 }
 
 #[test]
 fn a_wrong_key_is_refused() {
     let model = ModelProcess::start(&["--key", "right"]);
-    let body = (ANTHROPIC.body)("x").to_string();
+    let body = (ANTHROPIC.request_body)("x").to_string();
     let status = |headers| model.request("POST /v1/messages", headers, &body).status;
     assert_eq!((status(""), status("x-api-key: wrong\r\n")), (401, 401));
     assert_eq!(
@@ -214,7 +227,7 @@ fn name_queries_are_counted() {
     let query = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x03api\x04test\0\0\x01\0\x01";
     let mut buffer = [0; 512];
     for _ in 0..2 {
-        socket.send_to(query, &model.names).unwrap();
+        socket.send_to(query, &model.name_server_address).unwrap();
         let length = socket.recv(&mut buffer).unwrap();
         assert!(buffer.get(..length).unwrap().ends_with(&[192, 0, 2, 1]));
     }
@@ -226,9 +239,9 @@ fn an_answer_with_a_schema_matches_it() {
     let model = ModelProcess::start(&[]);
     let schema = json!({"type": "object", "properties": {
         "why": {"type": "string"}, "n": {"type": "integer"}, "which": {"enum": ["a", "b"]}}});
-    let mut body = (GEMINI.body)("x");
+    let mut body = (GEMINI.request_body)("x");
     body["generationConfig"] = json!({"responseJsonSchema": schema});
     let answer = model.request(&format!("POST {}", GEMINI.path), "", &body.to_string());
-    let instance = object(answer.at(GEMINI.text));
+    let instance = object(answer.value_at(GEMINI.text_pointer));
     assert_eq!(instance, json!({"why": "mock", "n": 1, "which": "a"}));
 }

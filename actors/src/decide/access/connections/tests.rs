@@ -34,7 +34,7 @@ impl TestConnections {
                 ConnectionAdmission::Admitted(id) => self.admitted.push(id),
                 ConnectionAdmission::Displaces(id, other) => {
                     displaced.extend(self.admitted.iter().position(|known| *known == other));
-                    self.connections.closed(other);
+                    self.connections.remove(other);
                     self.admitted.push(id);
                 }
                 ConnectionAdmission::Refused => displaced.push(usize::MAX),
@@ -103,7 +103,7 @@ fn connections_of_principals_within_their_shares_are_not_closed() {
     assert_eq!(table.admit_authenticated(2, 8), NONE);
     assert_eq!(table.admit_from(3, 2), [usize::MAX, usize::MAX]);
     let first = table.admitted[0];
-    table.connections.closed(first);
+    table.connections.remove(first);
     assert_eq!(table.admit_from(3, 1), NONE);
 }
 
@@ -124,10 +124,10 @@ fn a_connection_with_a_waiting_request_is_not_evicted() {
         ConnectionAdmission::Admitted(id) => id,
         other => panic!("{other:?}"),
     });
-    let third = admit(&|id| id == ids[0] || id == ids[1]);
+    let decision = admit(&|id| id == ids[0] || id == ids[1]);
     assert!(
-        matches!(third, ConnectionAdmission::Displaces(_, displaced) if displaced == ids[2]),
-        "{third:?}"
+        matches!(decision, ConnectionAdmission::Displaces(_, displaced) if displaced == ids[2]),
+        "{decision:?}"
     );
     for _ in 0..15 {
         assert!(matches!(admit(&|_| true), ConnectionAdmission::Admitted(_)));
@@ -146,7 +146,7 @@ enum ConnectionStep {
 fn steps() -> impl Strategy<Value = Vec<ConnectionStep>> {
     let step = prop_oneof![
         4 => (0u8..5).prop_map(ConnectionStep::Admit),
-        2 => (0usize..400, 0u8..3).prop_map(|(at, owner)| ConnectionStep::Authenticate(at, owner)),
+        2 => (0usize..400, 0u8..3).prop_map(|(index, owner)| ConnectionStep::Authenticate(index, owner)),
         1 => (0usize..400).prop_map(ConnectionStep::Close),
     ];
     proptest::collection::vec(step, 1..400)
@@ -158,53 +158,53 @@ proptest! {
     #[test]
     fn the_limits_hold_for_any_order_of_events(steps in steps(), limit in 1usize..40) {
         let mut connections = ConnectionTable::new(limit);
-        let mut open = BTreeMap::<ConnectionId, (u8, Option<u8>)>::new();
-        let mut all = Vec::new();
+        let mut open_connections = BTreeMap::<ConnectionId, (u8, Option<u8>)>::new();
+        let mut admitted = Vec::new();
         for step in steps {
             match step {
                 ConnectionStep::Admit(from) => {
-                    let (share, full) = (connections.share(), open.len() >= limit);
-                    let own = open.values().filter(|it| **it == (from, None)).count();
+                    let (share, is_full) = (connections.share(), open_connections.len() >= limit);
+                    let own_count = open_connections.values().filter(|it| **it == (from, None)).count();
                     match connections.admit(network(from), |_| false) {
                         ConnectionAdmission::Admitted(id) => {
-                            prop_assert!(!full && own < share);
-                            open.insert(id, (from, None));
-                            all.push(id);
+                            prop_assert!(!is_full && own_count < share);
+                            open_connections.insert(id, (from, None));
+                            admitted.push(id);
                         }
                         ConnectionAdmission::Displaces(id, other) => {
-                            prop_assert!(full || own >= share);
-                            let removed = open.remove(&other);
+                            prop_assert!(is_full || own_count >= share);
+                            let removed = open_connections.remove(&other);
                             prop_assert!(removed.is_some());
                             if let Some((_, Some(owner))) = removed {
-                                let owned = open.values().filter(|it| it.1 == Some(owner)).count();
-                                prop_assert!(owned >= share);
+                                let owner_count = open_connections.values().filter(|it| it.1 == Some(owner)).count();
+                                prop_assert!(owner_count >= share);
                             }
-                            connections.closed(other);
-                            open.insert(id, (from, None));
-                            all.push(id);
+                            connections.remove(other);
+                            open_connections.insert(id, (from, None));
+                            admitted.push(id);
                         }
                         ConnectionAdmission::Refused => {
-                            prop_assert!(full && open.values().all(|it| it.1.is_some()));
+                            prop_assert!(is_full && open_connections.values().all(|it| it.1.is_some()));
                         }
                     }
                 }
-                ConnectionStep::Authenticate(at, owner) => {
-                    let Some(id) = all.get(at % all.len().max(1)) else { continue };
+                ConnectionStep::Authenticate(index, owner) => {
+                    let Some(id) = admitted.get(index % admitted.len().max(1)) else { continue };
                     connections.assign_principal(*id, principal(owner));
-                    if let Some((_, current_owner @ None)) = open.get_mut(id) {
+                    if let Some((_, current_owner @ None)) = open_connections.get_mut(id) {
                         *current_owner = Some(owner);
                     }
                 }
-                ConnectionStep::Close(at) => {
-                    let Some(id) = all.get(at % all.len().max(1)) else { continue };
-                    connections.closed(*id);
-                    open.remove(id);
+                ConnectionStep::Close(index) => {
+                    let Some(id) = admitted.get(index % admitted.len().max(1)) else { continue };
+                    connections.remove(*id);
+                    open_connections.remove(id);
                 }
             }
-            prop_assert!(open.len() <= limit);
-            prop_assert_eq!(connections.open(), open.len());
-            let known = connections.networks.total + connections.principals.total;
-            prop_assert_eq!(known, open.len());
+            prop_assert!(open_connections.len() <= limit);
+            prop_assert_eq!(connections.open(), open_connections.len());
+            let counted = connections.networks.total + connections.principals.total;
+            prop_assert_eq!(counted, open_connections.len());
             prop_assert_eq!(connections.networks.sizes.len(), connections.networks.members.len());
         }
     }

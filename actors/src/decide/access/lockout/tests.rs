@@ -20,8 +20,9 @@ fn token(number: u8) -> CredentialDigest {
 /// Returns the decisions about one address that presents these credentials at these times.
 fn decisions(events: &[(u8, u64)]) -> Vec<LockoutDecision> {
     let mut lockout = Lockout::new(LockoutSpec::default());
-    let one = |(number, at): &(u8, u64)| lockout.record_failure(ANN, token(*number), seconds(*at));
-    events.iter().map(one).collect()
+    let record =
+        |(number, at): &(u8, u64)| lockout.record_failure(ANN, token(*number), seconds(*at));
+    events.iter().map(record).collect()
 }
 
 #[test]
@@ -47,8 +48,8 @@ fn five_different_wrong_credentials_block_all_wrong_ones() {
     }
     assert_eq!(lockout.record_failure(ANN, token(4), seconds(1)), AddressBlocked);
     for number in 0..9 {
-        let left = lockout.remaining_block(ANN, token(number), seconds(1));
-        assert_eq!(left, Some(seconds(15 * MINUTE)), "{number}");
+        let remaining = lockout.remaining_block(ANN, token(number), seconds(1));
+        assert_eq!(remaining, Some(seconds(15 * MINUTE)), "{number}");
     }
     assert_eq!(lockout.remaining_block(BOB, token(0), seconds(1)), None);
     assert_eq!(lockout.remaining_block(ANN, token(9), seconds(1 + 15 * MINUTE)), None);
@@ -56,19 +57,19 @@ fn five_different_wrong_credentials_block_all_wrong_ones() {
 
 #[test]
 fn failures_older_than_the_window_do_not_count() {
-    let same = |times: [u64; 5]| times.map(|at| (1, at));
-    assert_eq!(decisions(&same([0, 1, 2, 3, 599])).last(), Some(&CredentialBlocked));
-    assert_eq!(decisions(&same([0, 1, 2, 3, 600])), [Counted; 5]);
-    let other = [(1, 0), (2, 1), (3, 2), (4, 3), (5, 600)];
-    assert_eq!(decisions(&other), [Counted; 5]);
+    let same_credential = |times: [u64; 5]| times.map(|at| (1, at));
+    assert_eq!(decisions(&same_credential([0, 1, 2, 3, 599])).last(), Some(&CredentialBlocked));
+    assert_eq!(decisions(&same_credential([0, 1, 2, 3, 600])), [Counted; 5]);
+    let different_credentials = [(1, 0), (2, 1), (3, 2), (4, 3), (5, 600)];
+    assert_eq!(decisions(&different_credentials), [Counted; 5]);
 }
 
 #[test]
 fn a_blocked_credential_counts_towards_its_address() {
     let repeated: Vec<_> = (0..5).map(|at| (1, at)).collect();
     let other_failures = [(2, 700), (3, 701), (4, 702), (5, 703)];
-    let seen = decisions(&[repeated, other_failures.to_vec()].concat());
-    assert_eq!((seen[4], seen[8]), (CredentialBlocked, AddressBlocked));
+    let all_decisions = decisions(&[repeated, other_failures.to_vec()].concat());
+    assert_eq!((all_decisions[4], all_decisions[8]), (CredentialBlocked, AddressBlocked));
 }
 
 #[test]
@@ -81,11 +82,11 @@ fn the_count_restarts_after_a_block() {
 
 #[test]
 fn an_ipv6_network_is_one_origin_and_a_mapped_address_is_ipv4() {
-    let of =
+    let origin_of =
         |text: &str| ClientOrigin::of_v6(text.parse::<core::net::Ipv6Addr>().unwrap().octets());
-    assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
-    assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
-    assert_eq!(of("::ffff:192.0.2.1"), ANN);
+    assert_eq!(origin_of("2001:db8:1:2::1"), origin_of("2001:db8:1:2:ffff::9"));
+    assert_ne!(origin_of("2001:db8:1:2::1"), origin_of("2001:db8:1:3::1"));
+    assert_eq!(origin_of("::ffff:192.0.2.1"), ANN);
 }
 
 fn origin(number: usize) -> ClientOrigin {
@@ -95,7 +96,7 @@ fn origin(number: usize) -> ClientOrigin {
 
 #[test]
 fn the_least_recently_failed_address_is_forgotten_first() {
-    let mut lockout = Lockout::new(LockoutSpec { failures: 2, ..LockoutSpec::default() });
+    let mut lockout = Lockout::new(LockoutSpec { max_failures: 2, ..LockoutSpec::default() });
     for number in 0..MAX_REMEMBERED_ADDRESSES {
         lockout.record_failure(origin(number), token(0), seconds(1));
     }
@@ -108,17 +109,17 @@ fn the_least_recently_failed_address_is_forgotten_first() {
 
 #[test]
 fn the_table_is_bounded_for_a_high_failure_limit() {
-    let mut lockout = Lockout::new(LockoutSpec { failures: 100, ..LockoutSpec::default() });
+    let mut lockout = Lockout::new(LockoutSpec { max_failures: 100, ..LockoutSpec::default() });
     for number in 0..1100 {
         for attempt in 0..99 {
             lockout.record_failure(origin(number), token(attempt), seconds(1));
         }
     }
-    let stored_weight: usize = lockout.histories.values().map(FailureHistory::weight).sum();
-    assert_eq!(stored_weight, lockout.weight);
+    let stored_entries: usize = lockout.histories.values().map(FailureHistory::entry_count).sum();
+    assert_eq!(stored_entries, lockout.entry_count);
     assert!(
-        stored_weight <= MAX_STORED_FAILURES && lockout.address_count() >= 1000,
-        "{stored_weight}"
+        stored_entries <= MAX_STORED_FAILURES && lockout.address_count() >= 1000,
+        "{stored_entries}"
     );
     assert_eq!(lockout.histories.len(), lockout.order.len());
 }
@@ -131,7 +132,7 @@ proptest! {
         events in proptest::collection::vec((0u8..2, 0u8..7, 0u64..200), 1..300)
     ) {
         let spec = LockoutSpec::default();
-        let (max_failures, window) = (usize::try_from(spec.failures).unwrap(), spec.window.as_secs());
+        let (max_failures, window) = (usize::try_from(spec.max_failures).unwrap(), spec.window.as_secs());
         let mut lockout = Lockout::new(spec);
         let (mut now, mut tries) = (0, BTreeMap::<u8, Vec<(u8, u64)>>::new());
         let mut credential_blocks = BTreeMap::<(u8, u8), u64>::new();
@@ -139,13 +140,13 @@ proptest! {
         for (address, token_number, gap) in events {
             now += gap;
             let (origin, credential) = (ClientOrigin::V4([10, 0, 0, address]), token(token_number));
-            let ends = credential_blocks
+            let block_ends = credential_blocks
                 .get(&(address, token_number))
                 .into_iter()
                 .chain(address_blocks.get(&address));
-            let left = ends.max().and_then(|end| end.checked_sub(now)).filter(|left| *left > 0);
-            prop_assert_eq!(lockout.remaining_block(origin, credential, seconds(now)), left.map(seconds));
-            if left.is_none() {
+            let remaining = block_ends.max().and_then(|end| end.checked_sub(now)).filter(|remaining| *remaining > 0);
+            prop_assert_eq!(lockout.remaining_block(origin, credential, seconds(now)), remaining.map(seconds));
+            if remaining.is_none() {
                 tries.entry(address).or_default().push((token_number, now));
             }
             let end = now + spec.block.as_secs();
@@ -156,17 +157,17 @@ proptest! {
             }
         }
         for attempts in tries.values() {
-            for (at, (_, from)) in attempts.iter().enumerate() {
-                let within = attempts[at..].iter().take_while(|(_, when)| when - from < window);
-                let within: Vec<u8> = within.map(|(token_number, _)| *token_number).collect();
-                let different: BTreeSet<u8> = within.iter().copied().collect();
-                prop_assert!(different.len() <= max_failures, "{within:?}");
-                for token_number in &different {
-                    let same = within.iter().filter(|other| *other == token_number).count();
-                    prop_assert!(same <= max_failures, "{within:?}");
+            for (start, (_, window_start)) in attempts.iter().enumerate() {
+                let tries_in_window = attempts[start..].iter().take_while(|(_, time)| time - window_start < window);
+                let tries_in_window: Vec<u8> = tries_in_window.map(|(token_number, _)| *token_number).collect();
+                let distinct_credentials: BTreeSet<u8> = tries_in_window.iter().copied().collect();
+                prop_assert!(distinct_credentials.len() <= max_failures, "{tries_in_window:?}");
+                for token_number in &distinct_credentials {
+                    let same_count = tries_in_window.iter().filter(|other| *other == token_number).count();
+                    prop_assert!(same_count <= max_failures, "{tries_in_window:?}");
                 }
             }
         }
-        prop_assert_eq!(lockout.histories.values().map(FailureHistory::weight).sum::<usize>(), lockout.weight);
+        prop_assert_eq!(lockout.histories.values().map(FailureHistory::entry_count).sum::<usize>(), lockout.entry_count);
     }
 }

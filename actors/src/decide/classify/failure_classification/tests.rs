@@ -10,16 +10,16 @@ use crate::decide::classify::success_evaluation::{
 use crate::model::agent::success_criteria::{FailureMatchers, FailureRules};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
-use crate::model::program::{EventDialect, Exit, OutputPattern, ProgramSpec};
+use crate::model::program::{EventDialect, Exit, OutputMethod, ProgramSpec};
 
 fn matchers(status: &[u16], exit_codes: &[i32], regex: &str) -> FailureMatchers {
     let regex = Some(Regex::new(regex).unwrap());
     FailureMatchers { status: status.to_vec(), exit_codes: exit_codes.to_vec(), regex }
 }
 
-fn native() -> ProgramSpec {
+fn native_program() -> ProgramSpec {
     let mut program = program();
-    program.output = OutputPattern::Native(EventDialect::Claude);
+    program.output = OutputMethod::Native(EventDialect::Claude);
     program.failures = FailureRules {
         transient: matchers(&[404, 401], &[75, 41], "busy"),
         permanent: matchers(&[529], &[41], "hopeless"),
@@ -29,12 +29,19 @@ fn native() -> ProgramSpec {
     program
 }
 
-fn classified(exit: i32, stderr: &str, reported_result: ReportedResult) -> Failure {
+fn classify_attempt(exit: i32, stderr: &str, reported_result: ReportedResult) -> Failure {
     let now: DateTime<Utc> = "2026-11-22T14:00:00Z".parse().unwrap();
     let (exit, answer) = (Exit::Code(exit), Some(""));
-    let attempt_outcome =
-        AttemptOutcome { exit, answer, has_more: false, stdout: "", stderr, reported_result, now };
-    evaluate_attempt(&native(), &attempt_outcome).unwrap_err()
+    let attempt_outcome = AttemptOutcome {
+        exit,
+        answer,
+        has_other_output: false,
+        stdout: "",
+        stderr,
+        reported_result,
+        now,
+    };
+    evaluate_attempt(&native_program(), &attempt_outcome).unwrap_err()
 }
 
 fn reported_failure(code: Code) -> ReportedResult {
@@ -48,7 +55,7 @@ fn reported_status(status: u16) -> ReportedResult {
 
 #[test]
 fn certain_signals_win_over_guesses() {
-    let none = ReportedResult::default;
+    let no_report = ReportedResult::default;
     for (case, exit, stderr, reported_result, code) in [
         (
             "credentials, whatever else matches",
@@ -91,36 +98,36 @@ fn certain_signals_win_over_guesses() {
             reported_failure(Code::Reported),
             Code::TransientFailure,
         ),
-        ("the exit before the text", 75, "hopeless", none(), Code::TransientFailure),
-        ("what will not pass goes first", 41, "busy", none(), Code::PermanentFailure),
-        ("an exit of a quota", 42, "", none(), Code::QuotaExceeded),
-        ("hopeless words", 3, "hopeless, busy", none(), Code::PermanentFailure),
-        ("words of a quota", 3, "busy, used up", none(), Code::QuotaExceeded),
-        ("busy words", 3, "busy", none(), Code::TransientFailure),
-        ("nothing", 3, "", none(), Code::Exit),
+        ("the exit before the text", 75, "hopeless", no_report(), Code::TransientFailure),
+        ("what will not pass goes first", 41, "busy", no_report(), Code::PermanentFailure),
+        ("an exit of a quota", 42, "", no_report(), Code::QuotaExceeded),
+        ("hopeless words", 3, "hopeless, busy", no_report(), Code::PermanentFailure),
+        ("words of a quota", 3, "busy, used up", no_report(), Code::QuotaExceeded),
+        ("busy words", 3, "busy", no_report(), Code::TransientFailure),
+        ("nothing", 3, "", no_report(), Code::Exit),
         ("an event alone", 3, "", reported_failure(Code::Reported), Code::Reported),
         ("an event in spite of the exit", 0, "", reported_failure(Code::Reported), Code::Reported),
     ] {
-        assert_eq!(classified(exit, stderr, reported_result).code, code, "{case}");
+        assert_eq!(classify_attempt(exit, stderr, reported_result).code, code, "{case}");
     }
 }
 
 #[test]
 fn a_quota_failure_states_its_end() {
-    let failure = classified(3, "used up. Try again in 1h 20m", ReportedResult::default());
+    let failure = classify_attempt(3, "used up. Try again in 1h 20m", ReportedResult::default());
     assert_eq!(failure.until, Some("2026-11-22T15:20:00Z".parse().unwrap()));
     assert!(failure.message.ends_with("(until 2026-11-22T15:20:00Z)"), "{failure}");
     let reported_result =
         ReportedResult { status: Some(429), ..reported_failure(Code::QuotaExceeded) };
-    let failure = classified(3, "", reported_result);
+    let failure = classify_attempt(3, "", reported_result);
     assert_eq!((failure.code, failure.until), (Code::QuotaExceeded, None));
     assert_eq!(failure.message, "the agent reported: so it is");
-    assert_eq!(classified(3, "busy, Retry-After: 9", ReportedResult::default()).until, None);
+    assert_eq!(classify_attempt(3, "busy, Retry-After: 9", ReportedResult::default()).until, None);
 }
 
 #[test]
 fn failure_rules_with_429_classifies_short_waits_as_rate_limits() {
-    let mut program = native();
+    let mut program = native_program();
     program.failures.quota.status.push(429);
     let now: DateTime<Utc> = "2026-11-22T14:00:00Z".parse().unwrap();
     for (stderr, code, retry_after) in [
@@ -132,7 +139,7 @@ fn failure_rules_with_429_classifies_short_waits_as_rate_limits() {
         let attempt_outcome = AttemptOutcome {
             exit,
             answer,
-            has_more: false,
+            has_other_output: false,
             stdout: "",
             stderr,
             reported_result,
@@ -146,12 +153,13 @@ fn failure_rules_with_429_classifies_short_waits_as_rate_limits() {
 
 #[test]
 fn an_output_without_an_end_marker_is_ended_early() {
-    let open = ReportedResult { is_open: true, ..ReportedResult::default() };
-    assert_eq!(classified(0, "", open.clone()).code, Code::EndedEarly);
-    assert_eq!(classified(0, "busy", open.clone()).code, Code::TransientFailure);
+    let unfinished_result = ReportedResult { lacks_final_event: true, ..ReportedResult::default() };
+    assert_eq!(classify_attempt(0, "", unfinished_result.clone()).code, Code::EndedEarly);
+    assert_eq!(classify_attempt(0, "busy", unfinished_result.clone()).code, Code::TransientFailure);
     let denied = vec!["Bash".to_owned(), "Write".to_owned()];
-    let failure = classified(0, "", ReportedResult { denied, ..open });
+    let failure =
+        classify_attempt(0, "", ReportedResult { denied_tools: denied, ..unfinished_result });
     assert_eq!(failure.code, Code::Denied);
     assert_eq!(failure.message, "it was not let use Bash, Write, and answered nothing");
-    assert_eq!(classified(0, "", ReportedResult::default()).code, Code::EmptyAnswer);
+    assert_eq!(classify_attempt(0, "", ReportedResult::default()).code, Code::EmptyAnswer);
 }

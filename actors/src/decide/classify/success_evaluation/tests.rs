@@ -18,7 +18,7 @@ use crate::model::host::resources::ResourceLimits;
 use crate::model::host::sandbox::Sandbox;
 use crate::model::program::program_runtime::ProgramRuntime;
 use crate::model::program::{
-    InputPattern, OnServiceLoss, OutputPattern, ProgramSpec, PromptPatterns,
+    InputMethod, OnServiceLoss, OutputMethod, ProgramSpec, PromptPatterns,
 };
 
 /// Program that succeeds with exit code 0 or 4, with an answer and without `broken`; 75 and `busy` are transient.
@@ -32,8 +32,8 @@ pub(in crate::decide) fn program() -> ProgramSpec {
         params: BTreeMap::new(),
         env: BTreeMap::new(),
         working_dir: PathBuf::from("/"),
-        input: InputPattern::Stdin,
-        output: OutputPattern::Stdout,
+        input: InputMethod::Stdin,
+        output: OutputMethod::Stdout,
         input_file: String::new(),
         output_file: String::new(),
         success: SuccessCriteria {
@@ -62,7 +62,7 @@ pub(in crate::decide) fn program() -> ProgramSpec {
         program_runtime: ProgramRuntime::default(),
         usage: UsageRules::default(),
         session: None,
-        dialogue: None,
+        stdio_protocol: None,
         pool: None,
     }
 }
@@ -73,7 +73,15 @@ fn reported_failure() -> Option<Failure> {
 
 fn outcome_with<'t>(exit: Exit, answer: Option<&'t str>, stderr: &'t str) -> AttemptOutcome<'t> {
     let (reported_result, now) = (ReportedResult::default(), DateTime::UNIX_EPOCH);
-    AttemptOutcome { exit, answer, has_more: false, stdout: "", stderr, reported_result, now }
+    AttemptOutcome {
+        exit,
+        answer,
+        has_other_output: false,
+        stdout: "",
+        stderr,
+        reported_result,
+        now,
+    }
 }
 
 fn failure_code(
@@ -139,7 +147,7 @@ fn output_besides_the_answer_is_searched_for_transient_errors() {
     let with_stdout =
         |stdout| AttemptOutcome { stdout, ..outcome_with(Exit::Code(0), Some("  "), "") };
     let code = |stdout| evaluate_attempt(&program(), &with_stdout(stdout)).unwrap_err().code;
-    let with_artifact = AttemptOutcome { has_more: true, ..with_stdout("") };
+    let with_artifact = AttemptOutcome { has_other_output: true, ..with_stdout("") };
     assert_eq!(evaluate_attempt(&program(), &with_artifact), Ok(()));
     assert_eq!(code("broken"), Code::EmptyAnswer);
     assert_eq!(code("busy"), Code::TransientFailure);
@@ -148,8 +156,8 @@ fn output_besides_the_answer_is_searched_for_transient_errors() {
 #[test]
 fn only_a_lack_of_resources_is_a_transient_start_failure() {
     for errno in 0..200 {
-        let transient = spawn_failure(errno).category() == Category::Transient;
-        assert_eq!(transient, [11, 12, 23, 24, 26].contains(&errno), "{errno}");
+        let is_transient = spawn_failure(errno).category() == Category::Transient;
+        assert_eq!(is_transient, [11, 12, 23, 24, 26].contains(&errno), "{errno}");
     }
     assert_eq!(spawn_failure(2).code, Code::NotStarted);
     assert_eq!(spawn_failure(7).code, Code::InputRejected);
@@ -175,11 +183,11 @@ proptest! {
         has_reported_failure in any::<bool>(),
     ) {
         let reported = if has_reported_failure { reported_failure() } else { None };
-        let wrong = !matches!(exit, Exit::Code(0 | 4))
+        let is_failure = !matches!(exit, Exit::Code(0 | 4))
             || reported.is_some()
             || stderr.contains("broken")
             || answer.as_ref().is_none_or(|text| text.trim().is_empty() || text.contains("broken"));
-        prop_assert_eq!(failure_code(exit, answer.as_deref(), &stderr, reported).is_some(), wrong);
+        prop_assert_eq!(failure_code(exit, answer.as_deref(), &stderr, reported).is_some(), is_failure);
     }
 
     #[test]

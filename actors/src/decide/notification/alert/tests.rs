@@ -35,7 +35,7 @@ impl AlertScenario {
 }
 
 fn one_request() -> AlertInput {
-    AlertInput::Requested("/x".to_owned(), 1)
+    AlertInput::RequestsReceived("/x".to_owned(), 1)
 }
 
 fn agent() -> AgentId {
@@ -60,10 +60,10 @@ fn a_request_rate_above_the_limit_raises_one_alert() {
 #[test]
 fn batched_requests_count_like_single_requests() {
     let mut scenario = AlertScenario::default();
-    let many = |count| AlertInput::Requested("/x".to_owned(), count);
-    scenario.apply(0, many(4)).apply(1, many(6));
+    let requests = |count| AlertInput::RequestsReceived("/x".to_owned(), count);
+    scenario.apply(0, requests(4)).apply(1, requests(6));
     assert_eq!(scenario.log, [""; 0]);
-    scenario.apply(2, many(5_000)).apply(3, many(1));
+    scenario.apply(2, requests(5_000)).apply(3, requests(1));
     assert_eq!(scenario.log, ["2 request-rate /x 5010/10"]);
     scenario.apply(61, AlertInput::Tick);
     assert_eq!(scenario.log.len(), 1);
@@ -77,7 +77,7 @@ fn requests_at_the_limit_raise_no_alert_per_endpoint() {
     for second in (0..600).step_by(6) {
         scenario
             .apply(second, one_request())
-            .apply(second, AlertInput::Requested("/y".to_owned(), 1));
+            .apply(second, AlertInput::RequestsReceived("/y".to_owned(), 1));
     }
     assert_eq!(scenario.log, [""; 0]);
 }
@@ -86,7 +86,7 @@ fn requests_at_the_limit_raise_no_alert_per_endpoint() {
 fn a_failure_streak_alert_lasts_until_a_success() {
     let mut scenario = AlertScenario::default();
     for succeeded in [false, false, true, false, false, false, false, true, false] {
-        scenario.apply(1, AlertInput::Ended(agent(), succeeded));
+        scenario.apply(1, AlertInput::ExecutionEnded(agent(), succeeded));
     }
     assert_eq!(scenario.log, ["1 failure-streak one 3/3", "1 failure-streak one over"]);
 }
@@ -94,15 +94,23 @@ fn a_failure_streak_alert_lasts_until_a_success() {
 #[test]
 fn a_nearly_spent_budget_raises_one_alert_per_day() {
     let mut scenario = AlertScenario::default();
-    let spent = |percent, left| AlertInput::Spent(agent(), percent, Duration::from_secs(left));
-    scenario.apply(0, spent(79, 100)).apply(1, spent(80, 99)).apply(2, spent(130, 98));
+    let budget_used = |percent, seconds_left| {
+        AlertInput::BudgetUsed(agent(), percent, Duration::from_secs(seconds_left))
+    };
+    scenario
+        .apply(0, budget_used(79, 100))
+        .apply(1, budget_used(80, 99))
+        .apply(2, budget_used(130, 98));
     assert!(scenario.tracker.needs_ticks());
-    scenario.apply(99, AlertInput::Tick).apply(100, AlertInput::Tick).apply(101, spent(5, 1000));
+    scenario
+        .apply(99, AlertInput::Tick)
+        .apply(100, AlertInput::Tick)
+        .apply(101, budget_used(5, 1000));
     let expected =
         ["1 budget-nearly-spent one 80/80", "100 budget-nearly-spent one over"].map(str::to_owned);
     assert_eq!(scenario.log, expected);
     // The operator increases the budget.
-    scenario.apply(102, spent(90, 999)).apply(103, spent(45, 998));
+    scenario.apply(102, budget_used(90, 999)).apply(103, budget_used(45, 998));
     assert_eq!(scenario.log[3..], ["103 budget-nearly-spent one over"]);
 }
 
@@ -110,7 +118,7 @@ fn a_nearly_spent_budget_raises_one_alert_per_day() {
 fn a_disk_alert_opens_and_closes_once_with_hysteresis() {
     let mut scenario = AlertScenario::default();
     for bytes in [101, 99, 101, 99, 124, 125, 126] {
-        scenario.apply(0, AlertInput::Free(bytes));
+        scenario.apply(0, AlertInput::LedgerFreeBytes(bytes));
     }
     assert_eq!(scenario.log, ["0 ledger-nearly-full  99/100", "0 ledger-nearly-full  over"]);
 }
@@ -119,8 +127,8 @@ fn a_disk_alert_opens_and_closes_once_with_hysteresis() {
 fn each_resource_shortage_has_an_alert_of_its_own() {
     let mut scenario = AlertScenario::default();
     use Shortage::{Cpu, Memory};
-    for short in [vec![Cpu], vec![Cpu, Memory], vec![Memory], vec![]] {
-        scenario.apply(0, AlertInput::Short(short));
+    for shortages in [vec![Cpu], vec![Cpu, Memory], vec![Memory], vec![]] {
+        scenario.apply(0, AlertInput::Shortages(shortages));
     }
     let expected = [
         "0 pressure processors 1/0",
@@ -154,7 +162,9 @@ fn a_limit_of_zero_disables_its_alert() {
         linger: Duration::ZERO,
     };
     let mut tracker = AlertTracker::default();
-    for alert_input in [one_request(), AlertInput::Ended(agent(), false), AlertInput::Free(0)] {
+    for alert_input in
+        [one_request(), AlertInput::ExecutionEnded(agent(), false), AlertInput::LedgerFreeBytes(0)]
+    {
         let (next, changes) = step(tracker, alert_input, Duration::ZERO, &spec);
         assert_eq!(changes, []);
         tracker = next;
@@ -164,13 +174,13 @@ fn a_limit_of_zero_disables_its_alert() {
 fn alert_inputs() -> impl Strategy<Value = AlertInput> {
     prop_oneof![
         6 => Just(one_request()),
-        1 => any::<bool>().prop_map(|succeeded| AlertInput::Ended(agent(), succeeded)),
-        1 => (0..200u64).prop_map(AlertInput::Free),
+        1 => any::<bool>().prop_map(|succeeded| AlertInput::ExecutionEnded(agent(), succeeded)),
+        1 => (0..200u64).prop_map(AlertInput::LedgerFreeBytes),
         1 => Just(AlertInput::PushAbandoned(1)),
-        1 => Just(AlertInput::Short(vec![Shortage::Cpu])),
-        1 => Just(AlertInput::Short(Vec::new())),
-        1 => (0..200u64, 0..99u64).prop_map(|(percent, left)| {
-            AlertInput::Spent(agent(), percent, Duration::from_secs(left))
+        1 => Just(AlertInput::Shortages(vec![Shortage::Cpu])),
+        1 => Just(AlertInput::Shortages(Vec::new())),
+        1 => (0..200u64, 0..99u64).prop_map(|(percent, seconds_left)| {
+            AlertInput::BudgetUsed(agent(), percent, Duration::from_secs(seconds_left))
         }),
         2 => Just(AlertInput::Tick),
     ]
@@ -180,19 +190,19 @@ proptest! {
     /// The opening and the closing of an alert alternate.
     #[test]
     fn alerts_open_and_close_alternately(
-        seen in proptest::collection::vec((alert_inputs(), 0..20u64), 0..200)
+        inputs in proptest::collection::vec((alert_inputs(), 0..20u64), 0..200)
     ) {
         let (mut scenario, mut second) = (AlertScenario::default(), 0);
-        for (alert_input, pause) in seen {
+        for (alert_input, pause) in inputs {
             second += pause;
             scenario.apply(second, alert_input);
         }
-        let mut open = std::collections::BTreeSet::new();
+        let mut open_keys = std::collections::BTreeSet::new();
         for line in scenario.log {
             let mut words = line.split(' ').skip(1);
             let key = (words.next().map(str::to_owned), words.next().map(str::to_owned));
-            let is_over = line.ends_with("over");
-            prop_assert!(if is_over { open.remove(&key) } else { open.insert(key) }, "{line}");
+            let is_closed = line.ends_with("over");
+            prop_assert!(if is_closed { open_keys.remove(&key) } else { open_keys.insert(key) }, "{line}");
         }
     }
 

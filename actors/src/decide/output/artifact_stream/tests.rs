@@ -48,7 +48,7 @@ fn data_part() -> Part {
 /// Returns the visible pieces of all events, including the end.
 fn visible_pieces(events: impl IntoIterator<Item = ArtifactPiece<Part>>) -> Vec<VisiblePiece> {
     let mut stream = artifact_stream();
-    let mut pieces: Vec<_> = events.into_iter().flat_map(|piece| stream.take(piece)).collect();
+    let mut pieces: Vec<_> = events.into_iter().flat_map(|piece| stream.push(piece)).collect();
     pieces.extend(stream.end());
     let visible = pieces.into_iter().map(|ArtifactPiece { id, parts, append, last, .. }| {
         let attempt_id = AttemptId::FIRST;
@@ -56,9 +56,10 @@ fn visible_pieces(events: impl IntoIterator<Item = ArtifactPiece<Part>>) -> Vec<
             parts,
             TextRange { attempt_id, channel: TextChannel::Parts, from: 0, to: 0 },
         );
-        let index = |at| usize::try_from(at).unwrap();
-        let text =
-            |span: TextRange| stored.text.get(index(span.from)..index(span.to)).unwrap().to_owned();
+        let to_index = |offset| usize::try_from(offset).unwrap();
+        let text = |range: TextRange| {
+            stored.text.get(to_index(range.from)..to_index(range.to)).unwrap().to_owned()
+        };
         (
             id,
             stored.pieces.iter().map(|piece| (piece.kind, text(piece.text))).collect(),
@@ -146,10 +147,10 @@ fn a_data_part_ends_the_text_before_it() {
 
 #[test]
 fn consecutive_text_parts_are_redacted_as_one() {
-    let both = vec![data_part(), Part::text("correct-hor"), Part::text("se-battery")];
+    let mixed_parts = vec![data_part(), Part::text("correct-hor"), Part::text("se-battery")];
     let parts = vec![(PartKind::Data, "[]".to_owned()), (PartKind::Text, "***".to_owned())];
     assert_eq!(
-        visible_pieces([artifact_piece("a", both, true, true)]),
+        visible_pieces([artifact_piece("a", mixed_parts, true, true)]),
         [("a".to_owned(), parts, true, true)]
     );
 }
@@ -170,10 +171,10 @@ fn a_replaced_artifact_releases_its_held_back_text() {
 fn too_many_open_texts_release_the_least_recently_used() {
     let mut stream = artifact_stream();
     for number in 0..MAX_OPEN_TEXTS {
-        assert_eq!(stream.take(first_piece(&number.to_string(), "held")).len(), 1);
+        assert_eq!(stream.push(first_piece(&number.to_string(), "held")).len(), 1);
     }
-    stream.take(next_piece("0", " on"));
-    let released = stream.take(first_piece("new", "held"));
+    stream.push(next_piece("0", " on"));
+    let released = stream.push(first_piece("new", "held"));
     let ids: Vec<_> = released.iter().map(|piece| (piece.id.as_str(), piece.last)).collect();
     assert_eq!(ids, [("new", false), ("1", false)]);
     assert_eq!(stream.end().len(), MAX_OPEN_TEXTS);
@@ -188,10 +189,10 @@ proptest! {
         cuts in prop::collection::vec(0_usize..200, 0..6),
     ) {
         let text = words.concat();
-        let mut places: Vec<_> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
-        places.extend([0, text.len()]);
-        places.sort_unstable();
-        let pieces = places.windows(2).map(|two| text.get(two[0]..two[1]).unwrap());
+        let mut boundaries: Vec<_> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
+        boundaries.extend([0, text.len()]);
+        boundaries.sort_unstable();
+        let pieces = boundaries.windows(2).map(|range| text.get(range[0]..range[1]).unwrap());
         let mut events: Vec<_> = pieces.map(|piece| next_piece("a", piece)).collect();
         events[0].append = false;
         let visible = visible_pieces(events).into_iter().flat_map(|visible| visible.1);

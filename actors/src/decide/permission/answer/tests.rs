@@ -40,11 +40,11 @@ fn choice() -> Question {
     question(InteractionKind::Choice, &options)
 }
 
-fn chosen(id: &str) -> AnswerValue {
+fn option_answer(id: &str) -> AnswerValue {
     AnswerValue::Option { id: id.to_owned() }
 }
 
-fn text(text: &str) -> AnswerValue {
+fn text_answer(text: &str) -> AnswerValue {
     AnswerValue::Text { text: text.to_owned() }
 }
 
@@ -55,8 +55,8 @@ fn every_kind_of_question_takes_its_kinds_of_answers() {
     let answers = [
         AnswerValue::Allow,
         NO_REASON,
-        chosen("a1"),
-        text("x"),
+        option_answer("a1"),
+        text_answer("x"),
         AnswerValue::Form { values: json!({"name": "x"}) },
         AnswerValue::Decline,
     ];
@@ -90,26 +90,26 @@ fn options_of_a_permission_allow_once_or_deny() {
         ("Yes", Err(AnswerFault::UnknownOption)),
         ("", Err(AnswerFault::UnknownOption)),
     ] {
-        assert_eq!(check(&permission(), &chosen(id)), expected, "{id}");
+        assert_eq!(check(&permission(), &option_answer(id)), expected, "{id}");
     }
 }
 
 #[test]
 fn only_offered_options_are_accepted() {
-    let bare = question(InteractionKind::Confirmation, &[]);
-    let named =
+    let without_options = question(InteractionKind::Confirmation, &[]);
+    let with_options =
         question(InteractionKind::Confirmation, &[option("ok", "OK", OptionKind::AllowOnce)]);
     for (question, id, expected) in [
         (&choice(), "1", true),
         (&choice(), "Red", false),
-        (&bare, "yes", true),
-        (&bare, "no", true),
-        (&bare, "ok", false),
-        (&named, "ok", true),
-        (&named, "yes", false),
+        (&without_options, "yes", true),
+        (&without_options, "no", true),
+        (&without_options, "ok", false),
+        (&with_options, "ok", true),
+        (&with_options, "yes", false),
     ] {
-        let answer = check(question, &chosen(id));
-        let fault = if expected { Ok(chosen(id)) } else { Err(AnswerFault::UnknownOption) };
+        let answer = check(question, &option_answer(id));
+        let fault = if expected { Ok(option_answer(id)) } else { Err(AnswerFault::UnknownOption) };
         assert_eq!(answer, fault, "{id}");
     }
 }
@@ -121,9 +121,11 @@ fn texts_of_answers_are_bounded() {
     let deny = |reason: &str| AnswerValue::Deny { reason: Some(reason.to_owned()) };
     let form = |name: &str| AnswerValue::Form { values: json!({"name": name}) };
     let input = question(InteractionKind::TextInput, &[]);
-    assert!(check(&input, &text(&long)).is_ok() && check(&permission(), &deny(&long)).is_ok());
-    assert_eq!(check(&input, &text(&longer)), Err(AnswerFault::TooLong));
-    assert_eq!(check(&choice(), &text(&longer)), Err(AnswerFault::TooLong));
+    assert!(
+        check(&input, &text_answer(&long)).is_ok() && check(&permission(), &deny(&long)).is_ok()
+    );
+    assert_eq!(check(&input, &text_answer(&longer)), Err(AnswerFault::TooLong));
+    assert_eq!(check(&choice(), &text_answer(&longer)), Err(AnswerFault::TooLong));
     assert_eq!(check(&permission(), &deny(&longer)), Err(AnswerFault::TooLong));
     let fields = question(InteractionKind::Form, &[]);
     assert_eq!(check(&fields, &form(&long)), Err(AnswerFault::TooLong));
@@ -176,8 +178,8 @@ fn names_of_options_do_not_reverse_words() {
 
 #[test]
 fn a_text_answers_other_questions() {
-    let bare = question(InteractionKind::Confirmation, &[]);
-    let kinds = question(
+    let without_options = question(InteractionKind::Confirmation, &[]);
+    let with_options = question(
         InteractionKind::Confirmation,
         &[
             option("c", "Continue", OptionKind::AllowOnce),
@@ -186,23 +188,23 @@ fn a_text_answers_other_questions() {
     );
     let input = question(InteractionKind::TextInput, &[]);
     let form = question(InteractionKind::Form, &[]);
-    for (question, written, expected) in [
-        (&choice(), "red", Some(chosen("1"))),
-        (&choice(), " 2 ", Some(chosen("2"))),
-        (&choice(), "blue", Some(text("blue"))), // Two options have this name.
-        (&choice(), " green ", Some(text("green"))),
-        (&bare, "Yes", Some(chosen("yes"))),
-        (&bare, "reject", Some(chosen("no"))),
-        (&bare, "maybe", None),
-        (&kinds, "approve", Some(chosen("c"))),
-        (&kinds, "no", Some(chosen("s"))),
-        (&kinds, "stop", Some(chosen("s"))),
-        (&kinds, "maybe", None),
-        (&input, " any text\n", Some(text(" any text\n"))),
-        (&input, "no", Some(text("no"))),
+    for (question, text, expected) in [
+        (&choice(), "red", Some(option_answer("1"))),
+        (&choice(), " 2 ", Some(option_answer("2"))),
+        (&choice(), "blue", Some(text_answer("blue"))), // Two options have this name.
+        (&choice(), " green ", Some(text_answer("green"))),
+        (&without_options, "Yes", Some(option_answer("yes"))),
+        (&without_options, "reject", Some(option_answer("no"))),
+        (&without_options, "maybe", None),
+        (&with_options, "approve", Some(option_answer("c"))),
+        (&with_options, "no", Some(option_answer("s"))),
+        (&with_options, "stop", Some(option_answer("s"))),
+        (&with_options, "maybe", None),
+        (&input, " any text\n", Some(text_answer(" any text\n"))),
+        (&input, "no", Some(text_answer("no"))),
         (&input, " \n", None),
         (&form, "yes", None),
     ] {
-        assert_eq!(from_text(question, written), expected, "{written:?}");
+        assert_eq!(from_text(question, text), expected, "{text:?}");
     }
 }

@@ -10,7 +10,7 @@ const PART_BOUNDARIES: [char; 3] = [' ', '/', '='];
 
 /// Treatment of quotes and separators in a form.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
+enum CharTreatment {
     /// The character is left out.
     Omitted,
     /// A blank takes its place.
@@ -23,52 +23,52 @@ enum Mark {
 /// a word.
 pub(super) fn touches(patterns: &[String], line: &str) -> bool {
     let forms = [
-        interpret(line, Mark::Omitted, Mark::Word),
-        interpret(line, Mark::Omitted, Mark::Blank),
+        interpret(line, CharTreatment::Omitted, CharTreatment::Word),
+        interpret(line, CharTreatment::Omitted, CharTreatment::Blank),
         // `bash -c'rm x'`: the quotes separate the option from the command.
-        interpret(line, Mark::Blank, Mark::Blank),
+        interpret(line, CharTreatment::Blank, CharTreatment::Blank),
         // `r$()m x`: expansions to nothing.
-        interpret(&without_expansions(line), Mark::Omitted, Mark::Blank),
+        interpret(&without_expansions(line), CharTreatment::Omitted, CharTreatment::Blank),
     ];
     patterns.iter().any(|pattern| {
-        let pattern = interpret(pattern, Mark::Omitted, Mark::Word);
+        let pattern = interpret(pattern, CharTreatment::Omitted, CharTreatment::Word);
         let pattern = pattern.trim_matches(' ');
         !pattern.is_empty() && forms.iter().any(|form| has_part(form, pattern))
     })
 }
 
 fn has_part(form: &str, pattern: &str) -> bool {
-    PART_BOUNDARIES.iter().any(|before| {
-        matches(&format!("*{before}{pattern}"), form)
-            || matches(&format!("*{before}{pattern} *"), form)
+    PART_BOUNDARIES.iter().any(|boundary| {
+        matches(&format!("*{boundary}{pattern}"), form)
+            || matches(&format!("*{boundary}{pattern} *"), form)
     })
 }
 
 /// Returns a form of a line: words with one blank before and after each. Backslashes are left out.
-fn interpret(line: &str, quotes: Mark, separators: Mark) -> String {
+fn interpret(line: &str, quotes: CharTreatment, separators: CharTreatment) -> String {
     let mut form = String::from(" ");
-    let mut letters = line.chars().peekable();
-    while let Some(letter) = letters.next() {
-        let mark = match letter {
+    let mut characters = line.chars().peekable();
+    while let Some(character) = characters.next() {
+        let treatment = match character {
             // A backslash before a line break joins the lines.
             '\\' => {
-                letters.next_if_eq(&'\n');
-                Mark::Omitted
+                characters.next_if_eq(&'\n');
+                CharTreatment::Omitted
             }
             '\'' | '"' => quotes,
-            ',' if separators == Mark::Blank => Mark::Blank, // `{rm,x}` is `rm x`.
-            _ if SEPARATORS.contains(letter) => separators,
-            _ if letter.is_whitespace() || letter.is_control() => Mark::Blank,
+            ',' if separators == CharTreatment::Blank => CharTreatment::Blank, // `{rm,x}` is `rm x`.
+            _ if SEPARATORS.contains(character) => separators,
+            _ if character.is_whitespace() || character.is_control() => CharTreatment::Blank,
             _ => {
-                form.push(letter);
+                form.push(character);
                 continue;
             }
         };
-        if mark != Mark::Omitted {
+        if treatment != CharTreatment::Omitted {
             end_word(&mut form);
         }
-        if mark == Mark::Word {
-            form.push(letter);
+        if treatment == CharTreatment::Word {
+            form.push(character);
             end_word(&mut form);
         }
     }
@@ -85,35 +85,35 @@ fn end_word(form: &mut String) {
 /// Returns the line without expansions of variables and commands, as if each gave nothing. The time is proportional to
 /// the length of the line, also if brackets do not close.
 fn without_expansions(line: &str) -> String {
-    let mut rest = String::new();
-    let mut open = Vec::new(); // Closing characters of the open expansions.
-    let mut letters = line.chars().peekable();
-    while let Some(letter) = letters.next() {
-        if open.last() == Some(&letter) {
-            open.pop();
-        } else if letter == '`' {
-            open.push('`');
-        } else if letter == '$' {
-            open.extend(expansion(&mut letters));
-        } else if open.is_empty() {
-            rest.push(letter);
+    let mut output = String::new();
+    let mut closing_chars = Vec::new(); // Closing characters of the open expansions.
+    let mut characters = line.chars().peekable();
+    while let Some(character) = characters.next() {
+        if closing_chars.last() == Some(&character) {
+            closing_chars.pop();
+        } else if character == '`' {
+            closing_chars.push('`');
+        } else if character == '$' {
+            closing_chars.extend(skip_expansion(&mut characters));
+        } else if closing_chars.is_empty() {
+            output.push(character);
         }
     }
-    rest
+    output
 }
 
 /// Skips the start of an expansion after `$` and returns its closing character, if it has one.
-fn expansion(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
-    let is_name = |letter: &char| letter.is_ascii_alphanumeric() || *letter == '_';
-    match letters.peek()? {
-        '(' => letters.next().map(|_| ')'),
-        '{' => letters.next().map(|_| '}'),
+fn skip_expansion(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
+    let is_name_char = |character: &char| character.is_ascii_alphanumeric() || *character == '_';
+    match characters.peek()? {
+        '(' => characters.next().map(|_| ')'),
+        '{' => characters.next().map(|_| '}'),
         '@' | '*' | '#' | '?' | '!' | '-' | '$' | '0'..='9' => {
-            letters.next();
+            characters.next();
             None
         }
         _ => {
-            while letters.next_if(is_name).is_some() {}
+            while characters.next_if(is_name_char).is_some() {}
             None
         }
     }

@@ -38,8 +38,8 @@ enum Quotes {
 /// - The name of the program has no quotes and no `=`, so the line begins with no assignment.
 pub(super) fn parse(line: &str) -> Option<SimpleCommand> {
     let mut reader = WordReader::default();
-    for letter in line.trim_matches(' ').chars() {
-        reader.read(letter)?;
+    for character in line.trim_matches(' ').chars() {
+        reader.read(character)?;
     }
     reader.finish()
 }
@@ -55,11 +55,11 @@ struct WordReader {
 
 impl WordReader {
     /// Reads the next character; `None` if the line is no simple command.
-    fn read(&mut self, letter: char) -> Option<()> {
-        if is_invisible(letter) {
+    fn read(&mut self, character: char) -> Option<()> {
+        if is_invisible(character) {
             return None;
         }
-        match (self.quotes, letter) {
+        match (self.quotes, character) {
             (Quotes::None, ' ') => {
                 self.end_word();
                 return Some(());
@@ -68,27 +68,27 @@ impl WordReader {
             (Quotes::None, '"') => self.quotes = Quotes::Double,
             (Quotes::Single, '\'') if self.text.ends_with('\\') => return None,
             (Quotes::Single, '\'') | (Quotes::Double, '"') => self.quotes = Quotes::None,
-            (Quotes::Single, _) => self.push(letter),
-            (Quotes::Double, _) if !SHELL_SPECIAL_CHARS.contains(letter) => self.push(letter),
-            (Quotes::None, _) if self.is_literal(letter) => self.push(letter),
+            (Quotes::Single, _) => self.push(character),
+            (Quotes::Double, _) if !SHELL_SPECIAL_CHARS.contains(character) => self.push(character),
+            (Quotes::None, _) if self.is_literal(character) => self.push(character),
             (Quotes::None | Quotes::Double, _) => return None,
         }
         self.word.get_or_insert_default();
-        self.text.push(letter);
+        self.text.push(character);
         Some(())
     }
 
-    fn push(&mut self, letter: char) {
-        self.word.get_or_insert_default().push(letter);
+    fn push(&mut self, character: char) {
+        self.word.get_or_insert_default().push(character);
     }
 
     /// Returns true if no shell interprets this character after the text before it.
-    fn is_literal(&self, letter: char) -> bool {
-        let before = self.text.chars().next_back();
-        match letter {
+    fn is_literal(&self, character: char) -> bool {
+        let previous = self.text.chars().next_back();
+        match character {
             '=' => self.word.is_some(),
-            '~' | '^' => before.is_some_and(|it| it.is_alphanumeric() || it == letter),
-            _ => letter.is_alphanumeric() || LITERAL_CHARS.contains(letter),
+            '~' | '^' => previous.is_some_and(|it| it.is_alphanumeric() || it == character),
+            _ => character.is_alphanumeric() || LITERAL_CHARS.contains(character),
         }
     }
 
@@ -104,24 +104,25 @@ impl WordReader {
             return None;
         }
         self.words.extend(self.word.take());
-        let program = self.text.split(' ').next().filter(|name| is_program(name))?.to_owned();
+        let program = self.text.split(' ').next().filter(|name| is_program_name(name))?.to_owned();
         Some(SimpleCommand { text: self.text, program, words: self.words })
     }
 }
 
 /// Returns true for the plain name or path of a program.
-fn is_program(name: &str) -> bool {
-    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "_-./+".contains(letter);
+fn is_program_name(name: &str) -> bool {
+    let is_name_char =
+        |character: char| character.is_ascii_alphanumeric() || "_-./+".contains(character);
     name.starts_with(|first: char| first.is_ascii_alphanumeric() || "_./".contains(first))
-        && name.chars().all(is_name)
+        && name.chars().all(is_name_char)
 }
 
 /// Returns true for characters that a reader cannot see or that some program reads as the end of a line.
-fn is_invisible(letter: char) -> bool {
-    letter.is_control()
-        || letter.is_whitespace() && letter != ' '
+fn is_invisible(character: char) -> bool {
+    character.is_control()
+        || character.is_whitespace() && character != ' '
         || matches!(
-            letter,
+            character,
             '\u{ad}'
                 | '\u{34f}'
                 | '\u{61c}'
@@ -167,12 +168,12 @@ mod tests {
 
     #[test]
     fn double_quotes_protect_from_fewer_characters() {
-        for letter in ";&|<>$(){}`\\!".chars() {
-            assert_eq!(parse(&format!("ls \"a{letter}b\"")), None, "{letter}");
-            assert!(parse(&format!("ls 'a{letter}b'")).is_some(), "{letter}");
+        for character in ";&|<>$(){}`\\!".chars() {
+            assert_eq!(parse(&format!("ls \"a{character}b\"")), None, "{character}");
+            assert!(parse(&format!("ls 'a{character}b'")).is_some(), "{character}");
         }
-        for letter in "*?[]#~^='".chars() {
-            assert!(parse(&format!("ls \"{letter}b\"")).is_some(), "{letter}");
+        for character in "*?[]#~^='".chars() {
+            assert!(parse(&format!("ls \"{character}b\"")).is_some(), "{character}");
         }
     }
 

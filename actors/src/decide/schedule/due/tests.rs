@@ -13,7 +13,7 @@ fn spec(cron: &str, missed: MissedPolicy) -> ScheduleSpec {
         id: ScheduleId::new("nightly").unwrap(),
         name: "nightly".to_owned(),
         agent: AgentId::new("worker").unwrap(),
-        timetable: RecurrenceRule::new(cron, "UTC", true).unwrap(),
+        recurrence: RecurrenceRule::new(cron, "UTC", true).unwrap(),
         input: "work".to_owned(),
         params: std::collections::BTreeMap::new(),
         missed,
@@ -31,10 +31,10 @@ fn at(text: &str) -> DateTime<Utc> {
 
 /// Formats the result of an evaluation: the fires and the missed ones, as `12:00 due` and `10:00+2 missed`.
 fn format_evaluation(evaluation: &DueEvaluation) -> Vec<String> {
-    let passed = evaluation.passed.iter().map(|it| {
+    let passed = evaluation.unsubmitted.iter().map(|it| {
         (it.first, format!("{}+{} {}", it.first.format("%H:%M"), it.times, it.status.as_str()))
     });
-    let fires = evaluation.fires.iter();
+    let fires = evaluation.to_submit.iter();
     let fires =
         fires.map(|(it, _, cause)| (*it, format!("{} {}", it.format("%H:%M"), cause.as_str())));
     let mut all: Vec<_> = passed.chain(fires).collect();
@@ -45,11 +45,11 @@ fn format_evaluation(evaluation: &DueEvaluation) -> Vec<String> {
 #[test]
 fn a_due_time_fires_and_the_next_one_is_returned() {
     let hourly = spec("0 * * * *", MissedPolicy::default());
-    let found = evaluate((&hourly).into(), at("11:00:00"), at("12:00:00"));
-    assert_eq!(format_evaluation(&found), ["12:00 due"]);
-    assert_eq!((found.cursor, found.next), (at("12:00:00"), Some(at("13:00:00"))));
-    let found = evaluate((&hourly).into(), at("12:00:00"), at("12:59:59"));
-    assert_eq!((format_evaluation(&found).len(), found.cursor), (0, at("12:00:00")));
+    let evaluation = evaluate((&hourly).into(), at("11:00:00"), at("12:00:00"));
+    assert_eq!(format_evaluation(&evaluation), ["12:00 due"]);
+    assert_eq!((evaluation.cursor, evaluation.next), (at("12:00:00"), Some(at("13:00:00"))));
+    let evaluation = evaluate((&hourly).into(), at("12:00:00"), at("12:59:59"));
+    assert_eq!((format_evaluation(&evaluation).len(), evaluation.cursor), (0, at("12:00:00")));
 }
 
 #[test]
@@ -79,22 +79,22 @@ fn missed_times_are_handled_by_the_missed_policy() {
         ),
     ];
     for (missed, now, expected) in cases {
-        let found = evaluate((&spec("0 * * * *", missed)).into(), at("07:00:00"), at(now));
-        assert_eq!(format_evaluation(&found), expected, "{missed:?} at {now}");
+        let evaluation = evaluate((&spec("0 * * * *", missed)).into(), at("07:00:00"), at(now));
+        assert_eq!(format_evaluation(&evaluation), expected, "{missed:?} at {now}");
         // Occurrences that passed while the service was down follow the policy of the
         // schedule
-        assert_eq!(found.next, Some(at("13:00:00")));
+        assert_eq!(evaluation.next, Some(at("13:00:00")));
     }
 }
 
 #[test]
 fn times_are_open_again_after_the_clock_is_set_back() {
     let hourly = spec("0 * * * *", MissedPolicy::default());
-    let found = evaluate((&hourly).into(), at("18:00:00"), at("12:30:00"));
-    assert_eq!((format_evaluation(&found).len(), found.next), (0, Some(at("13:00:00"))));
-    let found = evaluate((&hourly).into(), at("13:00:00"), at("12:59:40"));
+    let evaluation = evaluate((&hourly).into(), at("18:00:00"), at("12:30:00"));
+    assert_eq!((format_evaluation(&evaluation).len(), evaluation.next), (0, Some(at("13:00:00"))));
+    let evaluation = evaluate((&hourly).into(), at("13:00:00"), at("12:59:40"));
     assert_eq!(
-        found.next,
+        evaluation.next,
         Some(at("14:00:00")),
         "a clock that is a little off decides nothing twice"
     );
@@ -112,8 +112,12 @@ fn jitter_is_stable_per_occurrence_and_bounded() {
     delays.dedup();
     assert!(delays.len() > 15, "{delays:?}");
     let due = due_at(&jittered.id, jittered.jitter, at("12:00:00"));
-    let before = evaluate((&jittered).into(), at("11:00:00"), due - TimeDelta::milliseconds(1));
-    assert_eq!((format_evaluation(&before).len(), before.next), (0, Some(due)));
+    let earlier_evaluation =
+        evaluate((&jittered).into(), at("11:00:00"), due - TimeDelta::milliseconds(1));
+    assert_eq!(
+        (format_evaluation(&earlier_evaluation).len(), earlier_evaluation.next),
+        (0, Some(due))
+    );
     assert_eq!(
         format_evaluation(&evaluate((&jittered).into(), at("11:00:00"), due)),
         ["12:00 due"]
@@ -124,10 +128,10 @@ fn jitter_is_stable_per_occurrence_and_bounded() {
 fn years_of_seconds_are_not_iterated() {
     let busy = spec("* * * * * *", MissedPolicy::default());
     let now = at("12:00:00");
-    let found = evaluate((&busy).into(), now - TimeDelta::days(400), now);
-    assert_eq!(found.passed[0].times as usize, MAX_INSPECTED_TIMES);
-    assert!(found.passed[0].reason.contains("more than are counted"));
-    assert_eq!((found.fires.len(), found.cursor), (30, now));
+    let evaluation = evaluate((&busy).into(), now - TimeDelta::days(400), now);
+    assert_eq!(evaluation.unsubmitted[0].times as usize, MAX_INSPECTED_TIMES);
+    assert!(evaluation.unsubmitted[0].reason.contains("more than are counted"));
+    assert_eq!((evaluation.to_submit.len(), evaluation.cursor), (30, now));
 }
 
 #[test]
@@ -163,23 +167,23 @@ proptest! {
             _ => MissedPolicy::All { max: 3, window: 2 * HOUR },
         };
         let spec = ScheduleSpec { jitter: Duration::from_secs(jitter), ..spec("*/7 * * * *", missed) };
-        let begin = at("00:00:00");
-        let (mut cursor, mut now, mut decided) = (begin, begin, 0);
+        let start = at("00:00:00");
+        let (mut cursor, mut now, mut decided_times) = (start, start, 0);
         for gap in gaps {
             now += TimeDelta::seconds(gap.into());
-            let found = evaluate((&spec).into(), cursor, now);
-            for passed in &found.passed {
-                let within = spec.timetable.after(cursor).take_while(|it| *it <= passed.last);
-                prop_assert!(within.count() >= passed.times as usize);
-                decided += passed.times as usize;
+            let evaluation = evaluate((&spec).into(), cursor, now);
+            for run in &evaluation.unsubmitted {
+                let planned_times = spec.recurrence.due_times_after(cursor).take_while(|it| *it <= run.last);
+                prop_assert!(planned_times.count() >= run.times as usize);
+                decided_times += run.times as usize;
             }
-            decided += found.fires.len();
-            prop_assert!(found.cursor >= cursor);
-            prop_assert!(found.next.is_some_and(|next| next > now));
-            cursor = found.cursor;
+            decided_times += evaluation.to_submit.len();
+            prop_assert!(evaluation.cursor >= cursor);
+            prop_assert!(evaluation.next.is_some_and(|next| next > now));
+            cursor = evaluation.cursor;
         }
         let due = |planned: &DateTime<Utc>| due_at(&spec.id, spec.jitter, *planned) <= now;
-        let expected = spec.timetable.after(begin).take_while(due).count();
-        prop_assert_eq!(decided, expected);
+        let expected = spec.recurrence.due_times_after(start).take_while(due).count();
+        prop_assert_eq!(decided_times, expected);
     }
 }

@@ -3,10 +3,10 @@
 use algonius_actors::model::failure::Failure;
 
 use crate::base64;
-use crate::grpc::proto::a2a_v1 as pb;
-use crate::grpc::value::{
-    count, invalid, metadata, object, optional_text, required, required_text,
+use crate::grpc::conversions::{
+    invalid, optional_text, read_count, read_metadata, read_object, required, required_text,
 };
+use crate::grpc::proto::a2a_v1 as pb;
 use crate::v0_3::rest::resource_name;
 use crate::v1::{
     A2aPart, HistoryLength, Message, PartContent, PushAuthentication, PushConfig, Role, SendMode,
@@ -15,13 +15,13 @@ use crate::v1::{
 
 /// Converts a request. Without a configuration the answer waits for the end: the wire format cannot distinguish
 /// `blocking: false` from an absent field.
-pub fn send_request(read: pb::SendMessageRequest) -> Result<SendRequest, Failure> {
-    let message = message(required(read.request, "request")?)?;
-    let metadata = metadata(read.metadata)?;
-    let Some(configuration) = read.configuration else {
+pub fn send_request(proto: pb::SendMessageRequest) -> Result<SendRequest, Failure> {
+    let message = message(required(proto.request, "request")?)?;
+    let metadata = read_metadata(proto.metadata)?;
+    let Some(configuration) = proto.configuration else {
         return Ok(SendRequest {
             message,
-            wait: SendMode::Blocking,
+            send_mode: SendMode::Blocking,
             history: HistoryLength::All,
             accepted_output_modes: Vec::new(),
             push: None,
@@ -36,7 +36,7 @@ pub fn send_request(read: pb::SendMessageRequest) -> Result<SendRequest, Failure
     } = configuration;
     Ok(SendRequest {
         message,
-        wait: if blocking { SendMode::Blocking } else { SendMode::NonBlocking },
+        send_mode: if blocking { SendMode::Blocking } else { SendMode::NonBlocking },
         history: history(history_length)?,
         accepted_output_modes,
         push: push_notification.map(|config| push(None, config)).transpose()?,
@@ -46,7 +46,7 @@ pub fn send_request(read: pb::SendMessageRequest) -> Result<SendRequest, Failure
 
 /// Converts the length of the history; 0 means the whole history.
 pub fn history(length: i32) -> Result<HistoryLength, Failure> {
-    match count(length, "history_length")? {
+    match read_count(length, "history_length")? {
         // The field is not optional on the wire, so 0 cannot be distinguished from absent.
         0 => Ok(HistoryLength::All),
         length => Ok(HistoryLength::Last(length)),
@@ -57,9 +57,16 @@ pub fn history(length: i32) -> Result<HistoryLength, Failure> {
 ///
 /// # Errors
 /// Fails with `invalid-params` if a field is missing or invalid.
-pub fn message(read: pb::Message) -> Result<Message, Failure> {
-    let pb::Message { message_id, context_id, task_id, role, content, metadata: data, extensions } =
-        read;
+pub fn message(proto: pb::Message) -> Result<Message, Failure> {
+    let pb::Message {
+        message_id,
+        context_id,
+        task_id,
+        role,
+        content,
+        metadata: proto_metadata,
+        extensions,
+    } = proto;
     if content.is_empty() {
         return Err(invalid("`request.content` must not be empty"));
     }
@@ -75,7 +82,7 @@ pub fn message(read: pb::Message) -> Result<Message, Failure> {
             }
         },
         parts: content.into_iter().map(part).collect::<Result<_, _>>()?,
-        metadata: metadata(data)?,
+        metadata: read_metadata(proto_metadata)?,
         extensions,
         reference_task_ids: Vec::new(),
     })
@@ -85,14 +92,14 @@ pub fn message(read: pb::Message) -> Result<Message, Failure> {
 ///
 /// # Errors
 /// Fails with `invalid-params` if a field is missing or invalid.
-pub fn part(read: pb::Part) -> Result<A2aPart, Failure> {
-    let empty = || invalid("a part must have a text, a file or data");
-    let metadata = metadata(read.metadata)?;
+pub fn part(proto: pb::Part) -> Result<A2aPart, Failure> {
+    let empty_part = || invalid("a part must have a text, a file or data");
+    let metadata = read_metadata(proto.metadata)?;
     let part_of = |content| A2aPart { content, filename: None, media_type: None, metadata };
-    Ok(match read.part.ok_or_else(empty)? {
+    Ok(match proto.part.ok_or_else(empty_part)? {
         pb::part::Part::Text(text) => part_of(PartContent::Text(text)),
         pb::part::Part::Data(data) => {
-            part_of(PartContent::Data(object(data.data.unwrap_or_default())?.into()))
+            part_of(PartContent::Data(read_object(data.data.unwrap_or_default())?.into()))
         }
         pb::part::Part::File(file) => {
             let content = match file.file {
@@ -109,27 +116,27 @@ pub fn part(read: pb::Part) -> Result<A2aPart, Failure> {
 }
 
 /// Returns the id of the task in `tasks/ID`.
-pub fn task_name(read: &str) -> Result<&str, Failure> {
-    resource_name::task_id(read).ok_or_else(|| invalid("a task's name must be `tasks/ID`"))
+pub fn task_id_of_name(name: &str) -> Result<&str, Failure> {
+    resource_name::parse_task_id(name).ok_or_else(|| invalid("a task's name must be `tasks/ID`"))
 }
 
 /// Returns the ids in `tasks/ID/pushNotificationConfigs/ID`; the second one is optional.
-pub fn config_name(read: &str) -> Result<(&str, Option<&str>), Failure> {
+pub fn push_config_ids_of_name(name: &str) -> Result<(&str, Option<&str>), Failure> {
     let text = "the name of a push configuration must be `tasks/ID/pushNotificationConfigs/ID`";
-    resource_name::push_ids(read).ok_or_else(|| invalid(text))
+    resource_name::parse_push_config_ids(name).ok_or_else(|| invalid(text))
 }
 
 /// Reads a push configuration.
 ///
 /// # Errors
 /// Fails with `invalid-params` if a field is missing or invalid.
-pub fn registration(
-    read: pb::CreateTaskPushNotificationConfigRequest,
+pub fn push_config_request(
+    proto: pb::CreateTaskPushNotificationConfigRequest,
 ) -> Result<PushConfig, Failure> {
-    let task = task_name(&read.parent)?.to_owned();
-    let config = required(read.config, "config")?.push_notification_config;
-    let config = push(Some(task), required(config, "config.push_notification_config")?)?;
-    Ok(PushConfig { id: optional_text(read.config_id).or(config.id), ..config })
+    let task_id = task_id_of_name(&proto.parent)?.to_owned();
+    let config = required(proto.config, "config")?.push_notification_config;
+    let config = push(Some(task_id), required(config, "config.push_notification_config")?)?;
+    Ok(PushConfig { id: optional_text(proto.config_id).or(config.id), ..config })
 }
 
 /// Reads a push configuration.
@@ -138,22 +145,24 @@ pub fn registration(
 /// Fails with `invalid-params` if a field is missing or invalid.
 pub fn push(
     task_id: Option<String>,
-    read: pb::PushNotificationConfig,
+    proto: pb::PushNotificationConfig,
 ) -> Result<PushConfig, Failure> {
-    let pb::PushNotificationConfig { id, url, token, authentication } = read;
+    let pb::PushNotificationConfig { id, url, token, authentication } = proto;
     Ok(PushConfig {
         id: optional_text(id),
         task_id,
         url: required_text(url, "url")?,
         token: optional_text(token),
-        authentication: authentication.map(credentials).transpose()?.flatten(),
+        authentication: authentication.map(read_authentication).transpose()?.flatten(),
     })
 }
 
 /// Converts credentials; the first of several schemes is used.
-fn credentials(read: pb::AuthenticationInfo) -> Result<Option<PushAuthentication>, Failure> {
-    let credentials = optional_text(read.credentials);
-    match (read.schemes.into_iter().find(|scheme| !scheme.is_empty()), credentials) {
+fn read_authentication(
+    proto: pb::AuthenticationInfo,
+) -> Result<Option<PushAuthentication>, Failure> {
+    let credentials = optional_text(proto.credentials);
+    match (proto.schemes.into_iter().find(|scheme| !scheme.is_empty()), credentials) {
         (Some(scheme), credentials) => Ok(Some(PushAuthentication { scheme, credentials })),
         (None, None) => Ok(None),
         (None, Some(_)) => Err(invalid("`authentication.schemes` must not be empty")),

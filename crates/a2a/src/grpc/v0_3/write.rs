@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
+use crate::grpc::conversions::{decode_base64, to_struct, to_timestamp, write_metadata};
 use crate::grpc::proto::a2a_v1 as pb;
-use crate::grpc::value::{bytes, optional_struct, to_struct, to_timestamp};
 use crate::v0_3::rest::resource_name;
 use crate::v1::{
     A2aPart, Artifact, ArtifactUpdate, Binding, Card, CardSecurity, Message, Metadata, PartContent,
@@ -43,26 +43,32 @@ pub fn event(event: StreamEvent) -> Result<pb::StreamResponse, Failure> {
 }
 
 fn status_update(update: StatusUpdate) -> Result<pb::TaskStatusUpdateEvent, Failure> {
-    let StatusUpdate { task_id, context_id, status: now, is_final, metadata } = update;
+    let StatusUpdate { task_id, context_id, status: task_status, is_final, metadata } = update;
     Ok(pb::TaskStatusUpdateEvent {
         task_id,
         context_id,
-        status: Some(status(now)?),
+        status: Some(status(task_status)?),
         r#final: is_final,
-        metadata: optional_struct(metadata),
+        metadata: write_metadata(metadata),
     })
 }
 
 fn artifact_update(update: ArtifactUpdate) -> Result<pb::TaskArtifactUpdateEvent, Failure> {
-    let ArtifactUpdate { task_id, context_id, artifact: content, append, last_chunk, metadata } =
-        update;
+    let ArtifactUpdate {
+        task_id,
+        context_id,
+        artifact: core_artifact,
+        append,
+        last_chunk,
+        metadata,
+    } = update;
     Ok(pb::TaskArtifactUpdateEvent {
         task_id,
         context_id,
-        artifact: Some(artifact(content)?),
+        artifact: Some(artifact(core_artifact)?),
         append,
         last_chunk,
-        metadata: optional_struct(metadata),
+        metadata: write_metadata(metadata),
     })
 }
 
@@ -71,22 +77,22 @@ fn artifact_update(update: ArtifactUpdate) -> Result<pb::TaskArtifactUpdateEvent
 /// # Errors
 /// Fails if a value does not fit the wire format.
 pub fn task(task: Task) -> Result<pb::Task, Failure> {
-    let Task { id, context_id, status: now, artifacts, history, metadata } = task;
+    let Task { id, context_id, status: task_status, artifacts, history, metadata } = task;
     Ok(pb::Task {
         id,
         context_id,
-        status: Some(status(now)?),
+        status: Some(status(task_status)?),
         artifacts: artifacts.into_iter().map(artifact).collect::<Result<_, _>>()?,
         history: history.into_iter().map(message).collect::<Result<_, _>>()?,
-        metadata: optional_struct(metadata),
+        metadata: write_metadata(metadata),
     })
 }
 
 fn status(status: TaskStatus) -> Result<pb::TaskStatus, Failure> {
-    let TaskStatus { state: now, message: word, timestamp } = status;
+    let TaskStatus { state: task_state, message: status_message, timestamp } = status;
     Ok(pb::TaskStatus {
-        state: state(now).into(),
-        update: word.map(message).transpose()?,
+        state: state(task_state).into(),
+        update: status_message.map(message).transpose()?,
         timestamp: Some(to_timestamp(timestamp)),
     })
 }
@@ -126,7 +132,7 @@ pub fn message(message: Message) -> Result<pb::Message, Failure> {
         task_id: task_id.unwrap_or_default(),
         role: role.into(),
         content: parts.into_iter().map(part).collect::<Result<_, _>>()?,
-        metadata: optional_struct(metadata),
+        metadata: write_metadata(metadata),
         extensions,
     })
 }
@@ -138,7 +144,7 @@ fn artifact(artifact: Artifact) -> Result<pb::Artifact, Failure> {
         name: name.unwrap_or_default(),
         description: description.unwrap_or_default(),
         parts: parts.into_iter().map(part).collect::<Result<_, _>>()?,
-        metadata: optional_struct(metadata),
+        metadata: write_metadata(metadata),
         extensions,
     })
 }
@@ -152,13 +158,13 @@ fn part(part: A2aPart) -> Result<pb::Part, Failure> {
     };
     let part = match content {
         PartContent::Text(text) => pb::part::Part::Text(text),
-        PartContent::Raw(raw) => file(pb::file_part::File::FileWithBytes(bytes(&raw)?)),
+        PartContent::Raw(raw) => file(pb::file_part::File::FileWithBytes(decode_base64(&raw)?)),
         PartContent::Url(url) => file(pb::file_part::File::FileWithUri(url)),
         PartContent::Data(data) => {
             pb::part::Part::Data(pb::DataPart { data: Some(to_struct(wrap_in_object(data))) })
         }
     };
-    Ok(pb::Part { part: Some(part), metadata: optional_struct(metadata) })
+    Ok(pb::Part { part: Some(part), metadata: write_metadata(metadata) })
 }
 
 /// Wraps data that is not an object in an object, as 0.3 requires.
@@ -174,16 +180,16 @@ fn wrap_in_object(data: Value) -> Metadata {
 }
 
 /// Writes a push configuration.
-pub fn registration(config: PushConfig) -> pb::TaskPushNotificationConfig {
+pub fn push_config(config: PushConfig) -> pb::TaskPushNotificationConfig {
     let PushConfig { id, task_id, url, token, authentication } = config;
-    let task = task_id.unwrap_or_default();
-    let id = id.unwrap_or_else(|| task.clone());
+    let task_id = task_id.unwrap_or_default();
+    let id = id.unwrap_or_else(|| task_id.clone());
     let authentication = authentication.map(|auth| pb::AuthenticationInfo {
         schemes: vec![auth.scheme],
         credentials: auth.credentials.unwrap_or_default(),
     });
     pb::TaskPushNotificationConfig {
-        name: resource_name::push(&task, &id),
+        name: resource_name::push_config_name(&task_id, &id),
         push_notification_config: Some(pb::PushNotificationConfig {
             id,
             url,
@@ -201,10 +207,10 @@ pub fn card(card: Card) -> pb::AgentCard {
         .filter(|interface| interface.version == ProtocolVersion::V0_3)
         .map(|interface| pb::AgentInterface {
             url: interface.url,
-            transport: binding(interface.binding).to_owned(),
+            transport: binding_name(interface.binding).to_owned(),
         });
     // 0.3 has the preferred interface at the top, and recommends to repeat it in the list.
-    let first = interfaces.next().unwrap_or_default();
+    let preferred = interfaces.next().unwrap_or_default();
     let (security_schemes, security) = security(card.security);
     let extensions =
         card.capabilities.extensions.into_iter().map(|(uri, description, required)| {
@@ -215,9 +221,9 @@ pub fn card(card: Card) -> pb::AgentCard {
         protocol_version: "0.3.0".to_owned(),
         name: card.name,
         description: card.description,
-        url: first.url.clone(),
-        preferred_transport: first.transport.clone(),
-        additional_interfaces: std::iter::once(first).chain(interfaces).collect(),
+        url: preferred.url.clone(),
+        preferred_transport: preferred.transport.clone(),
+        additional_interfaces: std::iter::once(preferred).chain(interfaces).collect(),
         provider: details.provider.map(provider),
         version: card.version,
         documentation_url: details.documentation_url.unwrap_or_default(),
@@ -231,13 +237,13 @@ pub fn card(card: Card) -> pb::AgentCard {
         default_input_modes: card.input_modes,
         default_output_modes: card.output_modes,
         skills: card.skills.into_iter().map(skill).collect(),
-        supports_authenticated_extended_card: card.capabilities.extended,
+        supports_authenticated_extended_card: card.capabilities.has_extended_card,
         signatures: Vec::new(),
         icon_url: details.icon_url.unwrap_or_default(),
     }
 }
 
-const fn binding(binding: Binding) -> &'static str {
+const fn binding_name(binding: Binding) -> &'static str {
     match binding {
         Binding::JsonRpc => "JSONRPC",
         Binding::HttpJson => "HTTP+JSON",
@@ -267,7 +273,7 @@ fn provider(provider: Provider) -> pb::AgentProvider {
 fn security(security: CardSecurity) -> (HashMap<String, pb::SecurityScheme>, Vec<pb::Security>) {
     use pb::security_scheme::Scheme;
     let (name, scheme) = match security {
-        CardSecurity::Nothing => return (HashMap::new(), Vec::new()),
+        CardSecurity::NoAuthentication => return (HashMap::new(), Vec::new()),
         CardSecurity::Bearer => {
             let scheme = pb::HttpAuthSecurityScheme {
                 scheme: "bearer".to_owned(),

@@ -3,10 +3,11 @@
 use algonius_actors::model::failure::Failure;
 
 use crate::base64;
-use crate::grpc::proto::lf_a2a_v1 as pb;
-use crate::grpc::value::{
-    count, invalid, json, metadata, optional_text, required, required_text, time,
+use crate::grpc::conversions::{
+    invalid, optional_text, read_count, read_json, read_metadata, read_time, required,
+    required_text,
 };
+use crate::grpc::proto::lf_a2a_v1 as pb;
 use crate::v1::{
     A2aPart, HistoryLength, ListRequest, Message, PartContent, PushAuthentication, PushConfig,
     Role, SendMode, SendRequest, TaskState,
@@ -16,9 +17,13 @@ use crate::v1::{
 ///
 /// # Errors
 /// Fails with `invalid-params` if a field is missing or invalid.
-pub fn send_request(read: pb::SendMessageRequest) -> Result<SendRequest, Failure> {
-    let pb::SendMessageRequest { tenant: _, message: proto_message, configuration, metadata: data } =
-        read;
+pub fn send_request(proto: pb::SendMessageRequest) -> Result<SendRequest, Failure> {
+    let pb::SendMessageRequest {
+        tenant: _,
+        message: proto_message,
+        configuration,
+        metadata: proto_metadata,
+    } = proto;
     let pb::SendMessageConfiguration {
         accepted_output_modes,
         task_push_notification_config,
@@ -28,11 +33,11 @@ pub fn send_request(read: pb::SendMessageRequest) -> Result<SendRequest, Failure
     } = configuration.unwrap_or_default();
     Ok(SendRequest {
         message: message(required(proto_message, "message")?)?,
-        wait: if return_immediately { SendMode::NonBlocking } else { SendMode::Blocking },
+        send_mode: if return_immediately { SendMode::NonBlocking } else { SendMode::Blocking },
         history: history(history_length)?,
         accepted_output_modes,
         push: task_push_notification_config.map(push).transpose()?,
-        metadata: metadata(data)?,
+        metadata: read_metadata(proto_metadata)?,
     })
 }
 
@@ -42,7 +47,7 @@ pub fn send_request(read: pb::SendMessageRequest) -> Result<SendRequest, Failure
 /// Fails with `invalid-params` if a field is missing or invalid.
 pub fn history(length: Option<i32>) -> Result<HistoryLength, Failure> {
     length.map_or(Ok(HistoryLength::All), |length| {
-        count(length, "history_length").map(HistoryLength::Last)
+        read_count(length, "history_length").map(HistoryLength::Last)
     })
 }
 
@@ -50,7 +55,7 @@ pub fn history(length: Option<i32>) -> Result<HistoryLength, Failure> {
 ///
 /// # Errors
 /// Fails with `invalid-params` if a field is missing or invalid.
-pub fn list_request(read: pb::ListTasksRequest) -> Result<ListRequest, Failure> {
+pub fn list_request(proto: pb::ListTasksRequest) -> Result<ListRequest, Failure> {
     let pb::ListTasksRequest {
         tenant: _,
         context_id,
@@ -60,22 +65,23 @@ pub fn list_request(read: pb::ListTasksRequest) -> Result<ListRequest, Failure> 
         history_length,
         status_timestamp_after,
         include_artifacts,
-    } = read;
-    let history = history_length.map(|length| count(length, "history_length"));
-    let since = status_timestamp_after.map(|read| time(read, "status_timestamp_after"));
+    } = proto;
+    let history_count = history_length.map(|length| read_count(length, "history_length"));
+    let since =
+        status_timestamp_after.map(|timestamp| read_time(timestamp, "status_timestamp_after"));
     Ok(ListRequest {
         context_id: optional_text(context_id),
-        state: state(status)?,
-        page_size: page_size.map(|size| count(size, "page_size")).transpose()?,
+        state: read_state(status)?,
+        page_size: page_size.map(|size| read_count(size, "page_size")).transpose()?,
         page_token: optional_text(page_token),
-        history_length: history.transpose()?,
+        history_length: history_count.transpose()?,
         changed_since: since.transpose()?,
         include_artifacts: include_artifacts.unwrap_or(false),
     })
 }
 
-fn state(read: i32) -> Result<Option<TaskState>, Failure> {
-    let state = pb::TaskState::try_from(read);
+fn read_state(number: i32) -> Result<Option<TaskState>, Failure> {
+    let state = pb::TaskState::try_from(number);
     Ok(Some(match state.map_err(|_unknown| invalid("`status` must be a state of tasks"))? {
         // The zero value of an enumeration means that the field is absent.
         pb::TaskState::Unspecified => return Ok(None),
@@ -94,17 +100,17 @@ fn state(read: i32) -> Result<Option<TaskState>, Failure> {
 ///
 /// # Errors
 /// Fails with `invalid-params` if a field is missing or invalid.
-pub fn message(read: pb::Message) -> Result<Message, Failure> {
+pub fn message(proto: pb::Message) -> Result<Message, Failure> {
     let pb::Message {
         message_id,
         context_id,
         task_id,
         role,
         parts,
-        metadata: data,
+        metadata: proto_metadata,
         extensions,
         reference_task_ids,
-    } = read;
+    } = proto;
     if parts.is_empty() {
         return Err(invalid("`message.parts` must not be empty"));
     }
@@ -120,7 +126,7 @@ pub fn message(read: pb::Message) -> Result<Message, Failure> {
             }
         },
         parts: parts.into_iter().map(part).collect::<Result<_, _>>()?,
-        metadata: metadata(data)?,
+        metadata: read_metadata(proto_metadata)?,
         extensions,
         reference_task_ids,
     })
@@ -130,26 +136,26 @@ pub fn message(read: pb::Message) -> Result<Message, Failure> {
 ///
 /// # Errors
 /// Fails with `invalid-params` if a field is missing or invalid.
-pub fn part(read: pb::Part) -> Result<A2aPart, Failure> {
-    let pb::Part { content, metadata: data, filename, media_type } = read;
+pub fn part(proto: pb::Part) -> Result<A2aPart, Failure> {
+    let pb::Part { content, metadata: proto_metadata, filename, media_type } = proto;
     let content = match content {
         Some(pb::part::Content::Text(text)) => PartContent::Text(text),
         Some(pb::part::Content::Raw(bytes)) => PartContent::Raw(base64::encode(&bytes)),
         Some(pb::part::Content::Url(url)) => PartContent::Url(url),
-        Some(pb::part::Content::Data(data)) => PartContent::Data(json(data)?),
+        Some(pb::part::Content::Data(data)) => PartContent::Data(read_json(data)?),
         None => return Err(invalid("a part must have `text`, `raw`, `url` or `data`")),
     };
     let (filename, media_type) = (optional_text(filename), optional_text(media_type));
-    Ok(A2aPart { content, filename, media_type, metadata: metadata(data)? })
+    Ok(A2aPart { content, filename, media_type, metadata: read_metadata(proto_metadata)? })
 }
 
 /// Reads a push configuration.
 ///
 /// # Errors
 /// Fails with `invalid-params` if a field is missing or invalid.
-pub fn push(read: pb::TaskPushNotificationConfig) -> Result<PushConfig, Failure> {
+pub fn push(proto: pb::TaskPushNotificationConfig) -> Result<PushConfig, Failure> {
     let pb::TaskPushNotificationConfig { tenant: _, id, task_id, url, token, authentication } =
-        read;
+        proto;
     let authentication = authentication.map(|auth| {
         // A message of protobuf is present even if all its fields are empty.
         let scheme = required_text(auth.scheme, "authentication.scheme")?;

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use algonius_actors::model::failure::Failure;
 
+use crate::grpc::conversions::{
+    decode_base64, saturating_i32, to_timestamp, to_value, write_metadata,
+};
 use crate::grpc::proto::lf_a2a_v1 as pb;
-use crate::grpc::value::{bytes, optional_struct, saturating_i32, to_timestamp, to_value};
 use crate::v1::{
     A2aPart, Artifact, ArtifactUpdate, Binding, Card, CardSecurity, Interface, ListPage, Message,
     PartContent, ProtocolVersion, Provider, PushConfig, Role, SendResponse, Skill, StatusUpdate,
@@ -42,25 +44,31 @@ pub fn event(event: StreamEvent) -> Result<pb::StreamResponse, Failure> {
 
 /// Converts a status update. 1.0 has no field for the end of a stream; the stream simply ends.
 fn status_update(update: StatusUpdate) -> Result<pb::TaskStatusUpdateEvent, Failure> {
-    let StatusUpdate { task_id, context_id, status: now, is_final: _, metadata } = update;
+    let StatusUpdate { task_id, context_id, status: task_status, is_final: _, metadata } = update;
     Ok(pb::TaskStatusUpdateEvent {
         task_id,
         context_id,
-        status: Some(status(now)?),
-        metadata: optional_struct(metadata),
+        status: Some(status(task_status)?),
+        metadata: write_metadata(metadata),
     })
 }
 
 fn artifact_update(update: ArtifactUpdate) -> Result<pb::TaskArtifactUpdateEvent, Failure> {
-    let ArtifactUpdate { task_id, context_id, artifact: content, append, last_chunk, metadata } =
-        update;
+    let ArtifactUpdate {
+        task_id,
+        context_id,
+        artifact: core_artifact,
+        append,
+        last_chunk,
+        metadata,
+    } = update;
     Ok(pb::TaskArtifactUpdateEvent {
         task_id,
         context_id,
-        artifact: Some(artifact(content)?),
+        artifact: Some(artifact(core_artifact)?),
         append,
         last_chunk,
-        metadata: optional_struct(metadata),
+        metadata: write_metadata(metadata),
     })
 }
 
@@ -69,22 +77,22 @@ fn artifact_update(update: ArtifactUpdate) -> Result<pb::TaskArtifactUpdateEvent
 /// # Errors
 /// Fails if a value does not fit the wire format.
 pub fn task(task: Task) -> Result<pb::Task, Failure> {
-    let Task { id, context_id, status: now, artifacts, history, metadata } = task;
+    let Task { id, context_id, status: task_status, artifacts, history, metadata } = task;
     Ok(pb::Task {
         id,
         context_id,
-        status: Some(status(now)?),
+        status: Some(status(task_status)?),
         artifacts: artifacts.into_iter().map(artifact).collect::<Result<_, _>>()?,
         history: history.into_iter().map(message).collect::<Result<_, _>>()?,
-        metadata: optional_struct(metadata),
+        metadata: write_metadata(metadata),
     })
 }
 
 fn status(status: TaskStatus) -> Result<pb::TaskStatus, Failure> {
-    let TaskStatus { state: now, message: word, timestamp } = status;
+    let TaskStatus { state: task_state, message: status_message, timestamp } = status;
     Ok(pb::TaskStatus {
-        state: state(now).into(),
-        message: word.map(message).transpose()?,
+        state: state(task_state).into(),
+        message: status_message.map(message).transpose()?,
         timestamp: Some(to_timestamp(timestamp)),
     })
 }
@@ -127,7 +135,7 @@ pub fn message(message: Message) -> Result<pb::Message, Failure> {
         task_id: task_id.unwrap_or_default(),
         role: role.into(),
         parts: parts.into_iter().map(part).collect::<Result<_, _>>()?,
-        metadata: optional_struct(metadata),
+        metadata: write_metadata(metadata),
         extensions,
         reference_task_ids,
     })
@@ -140,7 +148,7 @@ fn artifact(artifact: Artifact) -> Result<pb::Artifact, Failure> {
         name: name.unwrap_or_default(),
         description: description.unwrap_or_default(),
         parts: parts.into_iter().map(part).collect::<Result<_, _>>()?,
-        metadata: optional_struct(metadata),
+        metadata: write_metadata(metadata),
         extensions,
     })
 }
@@ -149,13 +157,13 @@ fn part(part: A2aPart) -> Result<pb::Part, Failure> {
     let A2aPart { content, filename, media_type, metadata } = part;
     let content = match content {
         PartContent::Text(text) => pb::part::Content::Text(text),
-        PartContent::Raw(raw) => pb::part::Content::Raw(bytes(&raw)?),
+        PartContent::Raw(raw) => pb::part::Content::Raw(decode_base64(&raw)?),
         PartContent::Url(url) => pb::part::Content::Url(url),
         PartContent::Data(data) => pb::part::Content::Data(to_value(data)),
     };
     Ok(pb::Part {
         content: Some(content),
-        metadata: optional_struct(metadata),
+        metadata: write_metadata(metadata),
         filename: filename.unwrap_or_default(),
         media_type: media_type.unwrap_or_default(),
     })
@@ -176,7 +184,7 @@ pub fn page(page: ListPage) -> Result<pb::ListTasksResponse, Failure> {
 }
 
 /// Writes a push configuration.
-pub fn registration(config: PushConfig) -> pb::TaskPushNotificationConfig {
+pub fn push_config(config: PushConfig) -> pb::TaskPushNotificationConfig {
     let PushConfig { id, task_id, url, token, authentication } = config;
     let authentication = authentication.map(|auth| pb::AuthenticationInfo {
         scheme: auth.scheme,
@@ -202,13 +210,13 @@ pub fn card(card: Card) -> pb::AgentCard {
             pb::AgentExtension { uri, description, required, params: None }
         });
     let details = card.details;
-    let (new, old): (Vec<_>, Vec<_>) =
+    let (interfaces_1_0, interfaces_0_3): (Vec<_>, Vec<_>) =
         // Interfaces of 1.0 first: a client takes the first one that it supports.
         card.interfaces.into_iter().partition(|interface| interface.version == ProtocolVersion::V1_0);
     pb::AgentCard {
         name: card.name,
         description: card.description,
-        supported_interfaces: new.iter().chain(&old).map(interface).collect(),
+        supported_interfaces: interfaces_1_0.iter().chain(&interfaces_0_3).map(interface).collect(),
         provider: details.provider.map(provider),
         version: card.version,
         documentation_url: details.documentation_url,
@@ -216,7 +224,7 @@ pub fn card(card: Card) -> pb::AgentCard {
             streaming: Some(card.capabilities.streaming),
             push_notifications: Some(card.capabilities.push),
             extensions: extensions.collect(),
-            extended_agent_card: Some(card.capabilities.extended),
+            extended_agent_card: Some(card.capabilities.has_extended_card),
         }),
         security_schemes,
         security_requirements,
@@ -266,7 +274,7 @@ fn security(
 ) -> (HashMap<String, pb::SecurityScheme>, Vec<pb::SecurityRequirement>) {
     use pb::security_scheme::Scheme;
     let (name, scheme) = match security {
-        CardSecurity::Nothing => return (HashMap::new(), Vec::new()),
+        CardSecurity::NoAuthentication => return (HashMap::new(), Vec::new()),
         CardSecurity::Bearer => {
             let scheme = pb::HttpAuthSecurityScheme {
                 scheme: "Bearer".to_owned(),

@@ -19,7 +19,7 @@ use crate::v1::{
 ///
 /// # Errors
 /// `malformed-json`.
-pub fn body(bytes: &[u8]) -> Result<Value, Failure> {
+pub fn parse_body(bytes: &[u8]) -> Result<Value, Failure> {
     if bytes.trim_ascii().is_empty() {
         return Ok(Value::Null);
     }
@@ -42,7 +42,7 @@ pub fn send(body: Value) -> Result<SendRequest, Failure> {
         None => fields.required_object("message")?,
         Some(message) => message,
     };
-    if message.has("parts") && !message.has("content") {
+    if message.contains("parts") && !message.contains("content") {
         let text = "a message of 0.3 has `content`; for 1.0 send the header `A2A-Version: 1.0`";
         return Err(invalid(text));
     }
@@ -54,17 +54,17 @@ pub fn send(body: Value) -> Result<SendRequest, Failure> {
         None => configuration.object("pushNotificationConfig")?,
         push => push,
     };
-    let waits = configuration.boolean("blocking")?.unwrap_or(!is_configured);
-    let history = match dialect::history(&mut configuration)? {
+    let is_blocking = configuration.boolean("blocking")?.unwrap_or(!is_configured);
+    let history = match dialect::read_history_length(&mut configuration)? {
         HistoryLength::Last(0) => HistoryLength::All,
         history @ (HistoryLength::All | HistoryLength::Last(_)) => history,
     };
     Ok(SendRequest {
-        message: DIALECT.message_in(message)?,
-        wait: if waits { SendMode::Blocking } else { SendMode::NonBlocking },
+        message: DIALECT.read_message(message)?,
+        send_mode: if is_blocking { SendMode::Blocking } else { SendMode::NonBlocking },
         history,
-        accepted_output_modes: configuration.strings("acceptedOutputModes")?,
-        push: push.map(dialect::push).transpose()?,
+        accepted_output_modes: configuration.texts("acceptedOutputModes")?,
+        push: push.map(dialect::read_push_config).transpose()?,
         metadata: fields.data("metadata")?,
     })
 }
@@ -74,7 +74,7 @@ pub fn send(body: Value) -> Result<SendRequest, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn get(query: Value) -> Result<TaskQuery, Failure> {
-    dialect::task_query(query)
+    dialect::read_task_query(query)
 }
 
 /// Reads the query of a list of tasks; 0.3 does not define its fields, so they are those of 1.0.
@@ -82,7 +82,7 @@ pub fn get(query: Value) -> Result<TaskQuery, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn list(query: Value) -> Result<ListRequest, Failure> {
-    dialect::list(&DIALECT, query)
+    dialect::read_list_request(&DIALECT, query)
 }
 
 /// Reads the body of `:cancel`, with `id` from the path, and returns the id of the task.
@@ -90,7 +90,7 @@ pub fn list(query: Value) -> Result<ListRequest, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn cancel(body: Value) -> Result<String, Failure> {
-    dialect::task(body)
+    dialect::read_task_id(body)
 }
 
 /// Reads the body of `:subscribe`, with `id` from the path, and returns the id of the task.
@@ -98,7 +98,7 @@ pub fn cancel(body: Value) -> Result<String, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn subscribe(body: Value) -> Result<String, Failure> {
-    dialect::task(body)
+    dialect::read_task_id(body)
 }
 
 /// Reads the body that registers a push configuration, with `taskId` from the path: the configuration itself, or a
@@ -108,28 +108,33 @@ pub fn subscribe(body: Value) -> Result<String, Failure> {
 /// `invalid-params`, naming the field.
 pub fn push_set(body: Value) -> Result<PushConfig, Failure> {
     let mut fields = ObjectFields::of(body)?;
-    let task_id = fields.required("taskId")?;
-    let outer = check_names(&mut fields, &task_id)?;
-    let config_id = fields.string("configId")?;
+    let task_id = fields.required_text("taskId")?;
+    let outer_id = check_resource_names(&mut fields, &task_id)?;
+    let config_id = fields.non_empty_text("configId")?;
     let mut fields = match fields.object("config")? {
         Some(config) => config,
         None => fields,
     };
-    let inner = check_names(&mut fields, &task_id)?;
-    let config = dialect::push(fields.required_object("pushNotificationConfig")?)?;
+    let inner_id = check_resource_names(&mut fields, &task_id)?;
+    let config = dialect::read_push_config(fields.required_object("pushNotificationConfig")?)?;
     // Clients put the id in any of these places; the innermost one is the most specific.
-    let id = config.id.or(config_id).or(inner).or(outer);
+    let id = config.id.or(config_id).or(inner_id).or(outer_id);
     Ok(PushConfig { id, task_id: Some(task_id), ..config })
 }
 
 /// Rejects the name of another task; returns the id of the configuration if the fields name one.
-fn check_names(fields: &mut ObjectFields, task: &str) -> Result<Option<String>, Failure> {
-    let parent = fields.string("parent")?;
-    let name = fields.string("name")?;
-    let ids = name.as_deref().map(|name| resource_name::push_ids(name).unwrap_or_default());
-    let parent = parent.as_deref().map(|parent| resource_name::task_id(parent).unwrap_or_default());
-    let named = ids.map(|(task, _)| task);
-    if [parent, named].into_iter().flatten().any(|named| named != task) {
+fn check_resource_names(
+    fields: &mut ObjectFields,
+    task_id: &str,
+) -> Result<Option<String>, Failure> {
+    let parent = fields.non_empty_text("parent")?;
+    let name = fields.non_empty_text("name")?;
+    let ids =
+        name.as_deref().map(|name| resource_name::parse_push_config_ids(name).unwrap_or_default());
+    let parent_id =
+        parent.as_deref().map(|parent| resource_name::parse_task_id(parent).unwrap_or_default());
+    let named_id = ids.map(|(task, _)| task);
+    if [parent_id, named_id].into_iter().flatten().any(|named_id| named_id != task_id) {
         return Err(invalid(format!(
             "`{}` must name the task of the path",
             fields.field_path("name")
@@ -145,7 +150,7 @@ fn check_names(fields: &mut ObjectFields, task: &str) -> Result<Option<String>, 
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn push_get(query: Value) -> Result<PushQuery, Failure> {
-    dialect::push_query(query)
+    dialect::read_push_query(query)
 }
 
 /// Reads the query of a task's push configurations, with `taskId` from the path, and returns the id of the task.
@@ -153,7 +158,7 @@ pub fn push_get(query: Value) -> Result<PushQuery, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn push_list(query: Value) -> Result<String, Failure> {
-    dialect::push_list(query)
+    dialect::read_push_list_task_id(query)
 }
 
 /// Reads the query that deletes a push configuration, with `taskId` and `id` from the path.
@@ -161,7 +166,7 @@ pub fn push_list(query: Value) -> Result<String, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn push_delete(query: Value) -> Result<PushQuery, Failure> {
-    dialect::push_query(query)
+    dialect::read_push_query(query)
 }
 
 /// Reads the answer to a message.
@@ -169,7 +174,7 @@ pub fn push_delete(query: Value) -> Result<PushQuery, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn reply(answer: Value) -> Result<SendResponse, Failure> {
-    DIALECT.reply_in(answer)
+    DIALECT.read_reply(answer)
 }
 
 /// Reads a task.
@@ -177,7 +182,7 @@ pub fn reply(answer: Value) -> Result<SendResponse, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn task(answer: Value) -> Result<Task, Failure> {
-    DIALECT.task_in(ObjectFields::of(answer)?)
+    DIALECT.read_task(ObjectFields::of(answer)?)
 }
 
 /// Reads an event of a stream.
@@ -185,5 +190,5 @@ pub fn task(answer: Value) -> Result<Task, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn event(data: Value) -> Result<StreamEvent, Failure> {
-    DIALECT.event_in(data)
+    DIALECT.read_event(data)
 }

@@ -3,32 +3,32 @@
 use serde_json::Value;
 
 use super::{DIALECT, resource_name};
-use crate::json_object::{ObjectBuilder, total};
-use crate::v0_3::write::push_alone;
+use crate::json_object::{ObjectBuilder, saturating_i32};
+use crate::v0_3::write::push_without_task_id;
 use crate::v1::{ListPage, Message, PushConfig, SendResponse, StreamEvent, Task};
 
 /// Writes a message.
 #[must_use]
 pub fn message(message: Message) -> Value {
-    DIALECT.message_out(message)
+    DIALECT.write_message(message)
 }
 
 /// Writes the answer to a message.
 #[must_use]
 pub fn reply(reply: SendResponse) -> Value {
-    DIALECT.reply_out(reply)
+    DIALECT.write_reply(reply)
 }
 
 /// Writes a task.
 #[must_use]
 pub fn task(task: Task) -> Value {
-    DIALECT.task_out(task)
+    DIALECT.write_task(task)
 }
 
 /// Writes an event of a stream.
 #[must_use]
 pub fn event(event: StreamEvent) -> Value {
-    DIALECT.event_out(event)
+    DIALECT.write_event(event)
 }
 
 /// Writes a page of tasks; 0.3 does not define its shape, so it is that of 1.0.
@@ -39,18 +39,18 @@ pub fn page(page: ListPage) -> Value {
     ObjectBuilder::of("tasks", tasks)
         .with("nextPageToken", next_page_token)
         .with("pageSize", page_size)
-        .with("totalSize", total(total_size))
+        .with("totalSize", saturating_i32(total_size))
         .into()
 }
 
 /// Writes a push configuration. A configuration without an id gets the id of its task.
 #[must_use]
 pub fn push(config: PushConfig) -> Value {
-    let task = config.task_id.clone().unwrap_or_default();
+    let task_id = config.task_id.clone().unwrap_or_default();
     // The name of a resource must not end with a slash.
-    let id = config.id.clone().unwrap_or_else(|| task.clone());
-    ObjectBuilder::of("name", resource_name::push(&task, &id))
-        .with("pushNotificationConfig", push_alone(config))
+    let id = config.id.clone().unwrap_or_else(|| task_id.clone());
+    ObjectBuilder::of("name", resource_name::push_config_name(&task_id, &id))
+        .with("pushNotificationConfig", push_without_task_id(config))
         .into()
 }
 

@@ -17,17 +17,19 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{
-    InteractionPorts, answer_text, answered, by_ann, closed, closed_event, filter, question,
-    unanswered,
+    InteractionPorts, answer_text, answered_end, by_ann, closed_event, end_without_answer,
+    execution_filter, permission_request, with_end,
 };
 use crate::conformance::State::{Failed, Running, Starting};
-use crate::conformance::{claim_command, moved, numbers, record, second, settlement};
+use crate::conformance::{
+    at_second, claim_command, event_numbers, load_record, settlement, state_change,
+};
 
 pub(crate) async fn one_of_many_ends_closes_an_interaction(ports: InteractionPorts) {
     let ports = Arc::new(ports);
     for round in 0..10 {
         let (interaction, _) = ports.open_interaction().await;
-        let mut racing = JoinSet::new();
+        let mut tasks = JoinSet::new();
         for number in 0..40 {
             let ports = Arc::clone(&ports);
             let (state, by, answer) = match number % 4 {
@@ -41,45 +43,45 @@ pub(crate) async fn one_of_many_ends_closes_an_interaction(ports: InteractionPor
             };
             let end = InteractionEnd {
                 answer: InteractionAnswer { value: answer, by },
-                ..unanswered(state, AnswerSource::Agent, 6)
+                ..end_without_answer(state, AnswerSource::Agent, 6)
             };
-            racing.spawn(async move { ports.close(interaction.id, &end).await });
+            tasks.spawn(async move { ports.close(interaction.id, &end).await });
         }
-        let (mut won, mut lost) = (Vec::new(), Vec::new());
-        for closing in racing.join_all().await {
+        let (mut closed, mut already_closed) = (Vec::new(), Vec::new());
+        for closing in tasks.join_all().await {
             match closing {
-                CloseOutcome::Closed(interaction) => won.push(interaction),
-                CloseOutcome::AlreadyClosed(interaction) => lost.push(interaction),
+                CloseOutcome::Closed(interaction) => closed.push(interaction),
+                CloseOutcome::AlreadyClosed(interaction) => already_closed.push(interaction),
                 CloseOutcome::Unknown => panic!("round {round}: the interaction is unknown"),
             }
         }
-        assert_eq!((won.len(), lost.len()), (1, 39), "round {round}");
-        assert!(lost.iter().all(|other| *other == won[0]), "round {round}");
-        assert_eq!(ports.load(interaction.id).await, *won[0]);
+        assert_eq!((closed.len(), already_closed.len()), (1, 39), "round {round}");
+        assert!(already_closed.iter().all(|other| *other == closed[0]), "round {round}");
+        assert_eq!(ports.load(interaction.id).await, *closed[0]);
         let id = interaction.request_key.execution;
-        let end = won[0].closed.as_ref().unwrap();
-        assert_eq!(ports.reported(id).await[1..], [closed_event(interaction.id, end)]);
-        assert_eq!(ports.decided(id).await.len(), 1);
+        let end = closed[0].end.as_ref().unwrap();
+        assert_eq!(ports.interaction_events(id).await[1..], [closed_event(interaction.id, end)]);
+        assert_eq!(ports.load_decisions(id).await.len(), 1);
         assert_eq!(ports.open_count_and_state(id).await, (0, PublicState::Working));
     }
 }
 
 pub(crate) async fn an_end_without_an_interaction_changes_nothing(ports: InteractionPorts) {
     let (interaction, _) = ports.open_interaction().await;
-    let (unknown, end) = (InteractionId::fresh(), answered(AnswerValue::Allow, 6));
+    let (unknown, end) = (InteractionId::fresh(), answered_end(AnswerValue::Allow, 6));
     assert_eq!(ports.close(unknown, &end).await, CloseOutcome::Unknown);
-    ports.interactions.delivered(unknown, second(6)).await.unwrap();
+    ports.interactions.record_delivery(unknown, at_second(6)).await.unwrap();
     assert_eq!(ports.interactions.interaction(unknown).await.unwrap(), None);
     // An interaction is neither delivered while it is open, nor closed as open.
-    ports.interactions.delivered(interaction.id, second(6)).await.unwrap();
-    let none = unanswered(InteractionState::Open, AnswerSource::Agent, 6);
+    ports.interactions.record_delivery(interaction.id, at_second(6)).await.unwrap();
+    let none = end_without_answer(InteractionState::Open, AnswerSource::Agent, 6);
     assert!(ports.interactions.close(interaction.id, none.clone(), none).await.is_err());
     assert_eq!(ports.load(interaction.id).await, interaction);
     assert_eq!(
         ports.open_count_and_state(interaction.request_key.execution).await,
         (1, PublicState::InputRequired)
     );
-    assert_eq!(ports.decided(interaction.request_key.execution).await, []);
+    assert_eq!(ports.load_decisions(interaction.request_key.execution).await, []);
 }
 
 pub(crate) async fn a_raw_answer_is_erased_with_its_delivery(ports: InteractionPorts) {
@@ -92,27 +94,30 @@ pub(crate) async fn a_raw_answer_is_erased_with_its_delivery(ports: InteractionP
         (answer_text("nothing to hide"), answer_text("nothing to hide")),
     ] {
         let (interaction, _) = ports.open_interaction().await;
-        let (end, redacted_end) = (answered(raw_answer, 6), answered(redacted_answer, 6));
+        let (end, redacted_end) = (answered_end(raw_answer, 6), answered_end(redacted_answer, 6));
         let closing = ports
             .interactions
             .close(interaction.id, end.clone(), redacted_end.clone())
             .await
             .unwrap();
-        let (raw, redacted) = (closed(&interaction, &end), closed(&interaction, &redacted_end));
+        let (raw, redacted) = (with_end(&interaction, &end), with_end(&interaction, &redacted_end));
         assert_eq!(closing, CloseOutcome::Closed(Box::new(raw.clone())));
         assert_eq!(ports.load(interaction.id).await, raw);
-        let late = answered(AnswerValue::Allow, 7);
+        let late = answered_end(AnswerValue::Allow, 7);
         assert_eq!(
             ports.close(interaction.id, &late).await,
             CloseOutcome::AlreadyClosed(Box::new(raw))
         );
         let listed = async || {
-            ports.interactions.interactions(filter(interaction.request_key.execution)).await
+            ports
+                .interactions
+                .interactions(execution_filter(interaction.request_key.execution))
+                .await
         };
         assert_eq!(listed().await.unwrap(), vec![redacted.clone()]);
         for at in [8, 9] {
-            ports.interactions.delivered(interaction.id, second(at)).await.unwrap();
-            let delivered = Interaction { delivered_at: Some(second(8)), ..redacted.clone() };
+            ports.interactions.record_delivery(interaction.id, at_second(at)).await.unwrap();
+            let delivered = Interaction { delivered_at: Some(at_second(8)), ..redacted.clone() };
             assert_eq!(ports.load(interaction.id).await, delivered, "the first delivery counts");
             assert_eq!(listed().await.unwrap(), [delivered]);
         }
@@ -121,22 +126,22 @@ pub(crate) async fn a_raw_answer_is_erased_with_its_delivery(ports: InteractionP
 
 pub(crate) async fn a_raw_answer_is_erased_with_its_attempt(ports: InteractionPorts) {
     let (end, redacted_end) =
-        (answered(answer_text("hunter2"), 6), answered(answer_text("***"), 6));
+        (answered_end(answer_text("hunter2"), 6), answered_end(answer_text("***"), 6));
     for is_settled in [true, false] {
         let (interaction, fence) = ports.open_interaction().await;
         let id = interaction.request_key.execution;
         ports.interactions.close(interaction.id, end.clone(), redacted_end.clone()).await.unwrap();
-        let failed = EventKind::StateChanged(moved(Running, Failed, 7));
-        assert!(ports.ledger.record(id, fence, vec![(second(7), failed)]).await.unwrap());
-        assert_eq!(ports.load(interaction.id).await, closed(&interaction, &end));
+        let failed = EventKind::StateChanged(state_change(Running, Failed, 7));
+        assert!(ports.ledger.record(id, fence, vec![(at_second(7), failed)]).await.unwrap());
+        assert_eq!(ports.load(interaction.id).await, with_end(&interaction, &end));
         if is_settled {
-            let lines = WriteBatch::default();
-            let end = Settlement { lines, ..settlement(id, fence, Outcome::Failed) };
+            let batch = WriteBatch::default();
+            let end = Settlement { batch, ..settlement(id, fence, Outcome::Failed) };
             assert!(ports.ledger.settle(end).await.unwrap());
         } else {
             next_claim(&ports, id, fence, 2).await;
         }
-        assert_eq!(ports.load(interaction.id).await, closed(&interaction, &redacted_end));
+        assert_eq!(ports.load(interaction.id).await, with_end(&interaction, &redacted_end));
     }
 }
 
@@ -144,56 +149,59 @@ pub(crate) async fn a_settlement_closes_open_interactions(ports: InteractionPort
     for outcome in Outcome::ALL.iter().copied() {
         let (interaction, fence) = ports.open_interaction().await;
         let id = interaction.request_key.execution;
-        let second_one = ports.opened(question(id, "2", 6), fence).await;
+        let second_one = ports.open(permission_request(id, "2", 6), fence).await;
         let end = if outcome == Outcome::Failed {
-            unanswered(InteractionState::Lost, AnswerSource::ProcessEnd, 9)
+            end_without_answer(InteractionState::Lost, AnswerSource::ProcessEnd, 9)
         } else {
-            unanswered(InteractionState::Withdrawn, AnswerSource::Cancel, 9)
+            end_without_answer(InteractionState::Withdrawn, AnswerSource::Cancel, 9)
         };
         let refused = settlement(id, Fence(fence.0 + 1), outcome);
         assert!(!ports.ledger.settle(refused).await.unwrap());
         assert_eq!(ports.open_count_and_state(id).await.0, 2);
         assert!(ports.ledger.settle(settlement(id, fence, outcome)).await.unwrap());
         for one in [&interaction, &second_one] {
-            assert_eq!(ports.load(one.id).await, closed(one, &end));
+            assert_eq!(ports.load(one.id).await, with_end(one, &end));
         }
         let ends = [closed_event(interaction.id, &end), closed_event(second_one.id, &end)];
-        assert_eq!(ports.reported(id).await[2..], ends);
+        assert_eq!(ports.interaction_events(id).await[2..], ends);
         let events = ports.ledger.events(id, 0).await.unwrap();
-        let last = EventKind::StateChanged(moved(Running, outcome.state(), 9));
+        let last = EventKind::StateChanged(state_change(Running, outcome.state(), 9));
         assert_eq!(events.last().unwrap().data, last, "the end is the last event");
-        assert_eq!(numbers(&ports.ledger, id).await, (1..=8).collect::<Vec<_>>());
-        let row = record(&ports.ledger, id).await;
+        assert_eq!(event_numbers(&ports.ledger, id).await, (1..=8).collect::<Vec<_>>());
+        let row = load_record(&ports.ledger, id).await;
         assert_eq!(
-            (row.requested.interactions, row.outcome, row.last_event),
+            (row.requested_input.open_interactions, row.outcome, row.last_event),
             (0, Some(outcome), 8)
         );
-        let decisions = ports.decided(id).await;
+        let decisions = ports.load_decisions(id).await;
         let waits: Vec<_> = decisions.iter().map(|it| (it.verdict, it.waited_ms)).collect();
         assert_eq!(waits, [(PermissionVerdict::Deny, 4000), (PermissionVerdict::Deny, 3000)]);
         // Nothing follows the end.
-        let late = ports.close(interaction.id, &answered(AnswerValue::Allow, 10)).await;
-        assert_eq!(late, CloseOutcome::AlreadyClosed(Box::new(closed(&interaction, &end))));
-        assert_eq!(record(&ports.ledger, id).await, row);
-        assert_eq!(ports.decided(id).await, decisions);
+        let late = ports.close(interaction.id, &answered_end(AnswerValue::Allow, 10)).await;
+        assert_eq!(late, CloseOutcome::AlreadyClosed(Box::new(with_end(&interaction, &end))));
+        assert_eq!(load_record(&ports.ledger, id).await, row);
+        assert_eq!(ports.load_decisions(id).await, decisions);
     }
 }
 
 pub(crate) async fn the_next_claim_closes_earlier_interactions(ports: InteractionPorts) {
     let (interaction, fence) = ports.open_interaction().await;
     let id = interaction.request_key.execution;
-    let answer = answered(AnswerValue::Allow, 6);
-    let done = ports.opened(question(id, "2", 6), fence).await;
+    let answer = answered_end(AnswerValue::Allow, 6);
+    let done = ports.open(permission_request(id, "2", 6), fence).await;
     ports.close(done.id, &answer).await;
-    let failed = EventKind::StateChanged(moved(Running, Failed, 7));
-    assert!(ports.ledger.record(id, fence, vec![(second(7), failed)]).await.unwrap());
+    let failed = EventKind::StateChanged(state_change(Running, Failed, 7));
+    assert!(ports.ledger.record(id, fence, vec![(at_second(7), failed)]).await.unwrap());
     assert_eq!(ports.open_count_and_state(id).await, (1, PublicState::Working));
     next_claim(&ports, id, fence, 2).await;
-    let lost = unanswered(InteractionState::Lost, AnswerSource::ProcessEnd, 8);
-    assert_eq!(ports.load(interaction.id).await, closed(&interaction, &lost));
-    assert_eq!(ports.load(done.id).await, closed(&done, &answer));
+    let lost = end_without_answer(InteractionState::Lost, AnswerSource::ProcessEnd, 8);
+    assert_eq!(ports.load(interaction.id).await, with_end(&interaction, &lost));
+    assert_eq!(ports.load(done.id).await, with_end(&done, &answer));
     assert_eq!(ports.open_count_and_state(id).await, (0, PublicState::Working));
-    assert_eq!(ports.reported(id).await.last(), Some(&closed_event(interaction.id, &lost)));
+    assert_eq!(
+        ports.interaction_events(id).await.last(),
+        Some(&closed_event(interaction.id, &lost))
+    );
     let events = ports.ledger.events(id, 0).await.unwrap();
     let is_start =
         |event: &EventKind| matches!(event, EventKind::StateChanged(moved) if moved.to == Starting);
@@ -201,14 +209,14 @@ pub(crate) async fn the_next_claim_closes_earlier_interactions(ports: Interactio
         is_start(&events.last().unwrap().data),
         "the claim follows the ends of the attempt before"
     );
-    assert_eq!(numbers(&ports.ledger, id).await, (1..=9).collect::<Vec<_>>());
+    assert_eq!(event_numbers(&ports.ledger, id).await, (1..=9).collect::<Vec<_>>());
     // The question of the new attempt is another one, and stays open.
-    let other = question(id, "1", 9);
-    let place = InteractionRequestKey {
+    let other = permission_request(id, "1", 9);
+    let request_key = InteractionRequestKey {
         attempt: AttemptId { turn: 1, attempt: 2 },
         ..other.request_key.clone()
     };
-    let next = ports.opened(Interaction { request_key: place, ..other }, Fence(fence.0 + 1)).await;
+    let next = ports.open(Interaction { request_key, ..other }, Fence(fence.0 + 1)).await;
     assert_eq!(ports.load(next.id).await, next);
     // A claim that is refused closes nothing.
     let refused =
@@ -220,12 +228,12 @@ pub(crate) async fn the_next_claim_closes_earlier_interactions(ports: Interactio
 pub(crate) async fn a_claim_keeps_the_interactions_of_its_attempt(ports: InteractionPorts) {
     let (interaction, fence) = ports.open_interaction().await;
     let id = interaction.request_key.execution;
-    let other = question(id, "1", 6);
+    let other = permission_request(id, "1", 6);
     let attempt = AttemptId { turn: 1, attempt: 2 };
-    let place = InteractionRequestKey { attempt, ..other.request_key.clone() };
-    let current = ports.opened(Interaction { request_key: place, ..other }, fence).await;
-    let failed = EventKind::StateChanged(moved(Running, Failed, 7));
-    assert!(ports.ledger.record(id, fence, vec![(second(7), failed)]).await.unwrap());
+    let request_key = InteractionRequestKey { attempt, ..other.request_key.clone() };
+    let current = ports.open(Interaction { request_key, ..other }, fence).await;
+    let failed = EventKind::StateChanged(state_change(Running, Failed, 7));
+    assert!(ports.ledger.record(id, fence, vec![(at_second(7), failed)]).await.unwrap());
     next_claim(&ports, id, fence, 2).await;
     assert_eq!(ports.load(current.id).await, current);
     assert_eq!(ports.load(interaction.id).await.state, InteractionState::Lost);
@@ -235,8 +243,12 @@ pub(crate) async fn a_claim_keeps_the_interactions_of_its_attempt(ports: Interac
 /// Claims another attempt of a failed one.
 async fn next_claim(ports: &InteractionPorts, id: ExecutionId, fence: Fence, attempt: u32) {
     let attempt_id = AttemptId { turn: 1, attempt };
-    let moved = StateChange::new((Failed, Starting), attempt_id, second(8), "because".to_owned());
-    let claim =
-        ports.ledger.claim(ClaimCommand { fence, moved, ..claim_command(id, None) }).await.unwrap();
+    let state_change =
+        StateChange::new((Failed, Starting), attempt_id, at_second(8), "because".to_owned());
+    let claim = ports
+        .ledger
+        .claim(ClaimCommand { fence, state_change, ..claim_command(id, None) })
+        .await
+        .unwrap();
     assert_eq!(claim, ClaimResult::Granted(Fence(fence.0 + 1)));
 }

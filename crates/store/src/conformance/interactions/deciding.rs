@@ -10,33 +10,35 @@ use algonius_actors::model::permission::{DecisionFilter, PermissionDecision, Per
 use algonius_actors::ports::interactions::CloseOutcome;
 use uuid::Uuid;
 
-use super::{InteractionPorts, answer_text, answered, by_ann, question, unanswered};
+use super::{
+    InteractionPorts, answer_text, answered_end, by_ann, end_without_answer, permission_request,
+};
 use crate::conformance::State::Completed;
-use crate::conformance::{agent, record, second, settlement};
+use crate::conformance::{agent, at_second, load_record, settlement};
 
 pub(crate) async fn each_end_of_a_permission_question_is_a_decision(ports: InteractionPorts) {
     let deny = AnswerValue::Deny { reason: Some("not now".to_owned()) };
-    let answer = |value| answered(value, 9);
-    let without_answer = |state, by| unanswered(state, by, 9);
+    let answered_with = |value| answered_end(value, 9);
+    let without_answer = |state, by| end_without_answer(state, by, 9);
     let (allowed, denied) = (Some(PermissionVerdict::Allow), Some(PermissionVerdict::Deny));
     for (end, verdict) in [
-        (answer(AnswerValue::Allow), allowed),
-        (answer(deny), denied),
+        (answered_with(AnswerValue::Allow), allowed),
+        (answered_with(deny), denied),
         (without_answer(InteractionState::Expired, AnswerSource::Timeout), denied),
         (without_answer(InteractionState::Withdrawn, AnswerSource::Agent), denied),
         (without_answer(InteractionState::Lost, AnswerSource::ProcessEnd), denied),
-        (answer(AnswerValue::Decline), None),
-        (answer(answer_text("why?")), None),
+        (answered_with(AnswerValue::Decline), None),
+        (answered_with(answer_text("why?")), None),
     ] {
         for kind in InteractionKind::ALL.iter().copied() {
-            let (id, fence) = ports.running().await;
-            let mut interaction = question(id, "1", 5);
+            let (id, fence) = ports.running_execution().await;
+            let mut interaction = permission_request(id, "1", 5);
             interaction.question.kind = kind;
-            let interaction = ports.opened(interaction, fence).await;
+            let interaction = ports.open(interaction, fence).await;
             ports.close(interaction.id, &end).await;
             let expected =
                 verdict.filter(|_| kind.is_permission()).map(|verdict| PermissionDecision {
-                    at: second(9),
+                    at: at_second(9),
                     agent: agent(),
                     owner: PrincipalId(Uuid::nil()),
                     execution: id,
@@ -48,19 +50,23 @@ pub(crate) async fn each_end_of_a_permission_question_is_a_decision(ports: Inter
                     source: end.answer.by.clone(),
                     waited_ms: 4000,
                 });
-            assert_eq!(ports.decided(id).await, Vec::from_iter(expected), "{kind:?} {end:?}");
+            assert_eq!(
+                ports.load_decisions(id).await,
+                Vec::from_iter(expected),
+                "{kind:?} {end:?}"
+            );
         }
     }
     // An end before its question comes from a clock that was set back.
     let (interaction, _) = ports.open_interaction().await;
-    ports.close(interaction.id, &answered(AnswerValue::Allow, 0)).await;
-    assert_eq!(ports.decided(interaction.request_key.execution).await[0].waited_ms, 0);
+    ports.close(interaction.id, &answered_end(AnswerValue::Allow, 0)).await;
+    assert_eq!(ports.load_decisions(interaction.request_key.execution).await[0].waited_ms, 0);
 }
 
 pub(crate) async fn decisions_are_listed_by_number(ports: InteractionPorts) {
     let (interaction, _) = ports.open_interaction().await;
     let by_rule = |number: u128| PermissionDecision {
-        at: second(5),
+        at: at_second(5),
         agent: AgentId::new(format!("agent-{}", number % 2)).unwrap(),
         owner: PrincipalId(Uuid::from_u128(9)),
         // No execution exists for this id: a decision outlives its execution.
@@ -75,10 +81,10 @@ pub(crate) async fn decisions_are_listed_by_number(ports: InteractionPorts) {
     };
     let rules: Vec<_> = (1..=5).map(by_rule).collect();
     for decision in &rules[..4] {
-        ports.interactions.decide(decision.clone()).await.unwrap();
+        ports.interactions.record_decision(decision.clone()).await.unwrap();
     }
-    ports.close(interaction.id, &answered(AnswerValue::Allow, 6)).await;
-    ports.interactions.decide(rules[4].clone()).await.unwrap();
+    ports.close(interaction.id, &answered_end(AnswerValue::Allow, 6)).await;
+    ports.interactions.record_decision(rules[4].clone()).await.unwrap();
     let listed = async |filter| ports.interactions.decisions(filter).await.unwrap();
     let numbered_decisions = listed(DecisionFilter::default()).await;
     assert_eq!(
@@ -109,13 +115,13 @@ pub(crate) async fn a_removed_execution_leaves_its_decisions(ports: InteractionP
     let (other, _) = ports.open_interaction().await;
     let id = interaction.request_key.execution;
     assert!(ports.ledger.settle(settlement(id, fence, Outcome::Completed)).await.unwrap());
-    let decisions = ports.decided(id).await;
+    let decisions = ports.load_decisions(id).await;
     assert_eq!(decisions.len(), 1);
-    assert_eq!(record(&ports.ledger, id).await.state, Completed);
+    assert_eq!(load_record(&ports.ledger, id).await.state, Completed);
     assert_eq!(ports.history.remove(id).await.unwrap(), Deletion::Removed);
     assert_eq!(ports.interactions.interaction(interaction.id).await.unwrap(), None);
-    assert_eq!(ports.listed(InteractionFilter::default()).await, [other.id]);
-    let late = answered(AnswerValue::Allow, 10);
+    assert_eq!(ports.list_ids(InteractionFilter::default()).await, [other.id]);
+    let late = answered_end(AnswerValue::Allow, 10);
     assert_eq!(ports.close(interaction.id, &late).await, CloseOutcome::Unknown);
-    assert_eq!(ports.decided(id).await, decisions);
+    assert_eq!(ports.load_decisions(id).await, decisions);
 }

@@ -11,122 +11,133 @@ use algonius_actors::model::interaction::{
 use algonius_actors::ports::interactions::{CloseOutcome, OpenOutcome};
 use uuid::Uuid;
 
-use super::{InteractionPorts, answer_text, answered, closed, filter, question, unanswered};
+use super::{
+    InteractionPorts, answer_text, answered_end, end_without_answer, execution_filter,
+    permission_request, with_end,
+};
 use crate::conformance::State::{Failed, Running, Starting};
-use crate::conformance::paging::all;
-use crate::conformance::{accepted, claimed, moved, record, retried, second, settlement};
+use crate::conformance::paging::all_executions_query;
+use crate::conformance::{
+    accept_execution, at_second, claim_execution, load_record, retry_execution, settlement,
+    state_change,
+};
 
 pub(crate) async fn an_open_interaction_is_read_back_unchanged(ports: InteractionPorts) {
-    let (id, fence) = claimed(&ports.ledger).await;
-    let interaction = ports.opened(question(id, "1", 5), fence).await;
+    let (id, fence) = claim_execution(&ports.ledger).await;
+    let interaction = ports.open(permission_request(id, "1", 5), fence).await;
     assert_eq!(ports.load(interaction.id).await, interaction);
     assert_eq!(
-        ports.interactions.interactions(filter(id)).await.unwrap(),
+        ports.interactions.interactions(execution_filter(id)).await.unwrap(),
         vec![interaction.clone()]
     );
-    assert_eq!(record(&ports.ledger, id).await.changed_at, second(5));
+    assert_eq!(load_record(&ports.ledger, id).await.changed_at, at_second(5));
     let opened = EventKind::InteractionOpened {
         interaction: interaction.id,
         question: InteractionKind::ToolPermission,
         message: interaction.question.message.clone(),
         tool: Some("Bash".to_owned()),
-        due_at: second(305),
+        due_at: at_second(305),
     };
-    assert_eq!(ports.reported(id).await, [opened]);
+    assert_eq!(ports.interaction_events(id).await, [opened]);
     // A starting execution shows work; a running one shows the question.
-    let query = ExecutionPageQuery { public_state: Some(PublicState::InputRequired), ..all() };
+    let query = ExecutionPageQuery {
+        public_state: Some(PublicState::InputRequired),
+        ..all_executions_query()
+    };
     assert_eq!(ports.open_count_and_state(id).await, (1, PublicState::Working));
     assert_eq!(ports.ledger.page(query.clone()).await.unwrap().total, 0);
-    let run = EventKind::StateChanged(moved(Starting, Running, 6));
-    assert!(ports.ledger.record(id, fence, vec![(second(6), run)]).await.unwrap());
+    let run = EventKind::StateChanged(state_change(Starting, Running, 6));
+    assert!(ports.ledger.record(id, fence, vec![(at_second(6), run)]).await.unwrap());
     assert_eq!(ports.open_count_and_state(id).await, (1, PublicState::InputRequired));
     let page = ports.ledger.page(query.clone()).await.unwrap();
     assert_eq!(
-        (page.total, page.records[0].id, page.records[0].requested.interactions),
+        (page.total, page.records[0].id, page.records[0].requested_input.open_interactions),
         (1, id, 1)
     );
-    let two = ports.opened(question(id, "2", 7), fence).await;
+    let two = ports.open(permission_request(id, "2", 7), fence).await;
     assert_eq!(ports.open_count_and_state(id).await, (2, PublicState::InputRequired));
-    let end = answered(AnswerValue::Allow, 8);
+    let end = answered_end(AnswerValue::Allow, 8);
     assert_eq!(
         ports.close(interaction.id, &end).await,
-        CloseOutcome::Closed(Box::new(closed(&interaction, &end)))
+        CloseOutcome::Closed(Box::new(with_end(&interaction, &end)))
     );
     assert_eq!(ports.open_count_and_state(id).await, (1, PublicState::InputRequired));
-    ports.close(two.id, &answered(AnswerValue::Allow, 9)).await;
+    ports.close(two.id, &answered_end(AnswerValue::Allow, 9)).await;
     assert_eq!(ports.open_count_and_state(id).await, (0, PublicState::Working));
-    assert_eq!(record(&ports.ledger, id).await.changed_at, second(9));
+    assert_eq!(load_record(&ports.ledger, id).await.changed_at, at_second(9));
     assert_eq!(ports.ledger.page(query).await.unwrap().total, 0);
-    assert_eq!(ports.load(interaction.id).await, closed(&interaction, &end));
+    assert_eq!(ports.load(interaction.id).await, with_end(&interaction, &end));
 }
 
 pub(crate) async fn a_repeated_question_finds_the_first_interaction(ports: InteractionPorts) {
     let (interaction, fence) = ports.open_interaction().await;
     let id = interaction.request_key.execution;
-    let repeated_question = || question(id, "1", 7);
+    let repeated_question = || permission_request(id, "1", 7);
     let known = async || match ports.interactions.open(repeated_question(), fence).await.unwrap() {
         OpenOutcome::Existing(known) => *known,
         other => panic!("{other:?}"),
     };
     assert_eq!(known().await, interaction);
     assert_eq!(ports.open_count_and_state(id).await.0, 1);
-    let end = answered(answer_text("the secret"), 8);
-    let redacted_end = answered(answer_text("***"), 8);
+    let end = answered_end(answer_text("the secret"), 8);
+    let redacted_end = answered_end(answer_text("***"), 8);
     ports.interactions.close(interaction.id, end.clone(), redacted_end.clone()).await.unwrap();
-    assert_eq!(known().await, closed(&interaction, &end), "an answer without delivery is raw");
-    ports.interactions.delivered(interaction.id, second(9)).await.unwrap();
+    assert_eq!(known().await, with_end(&interaction, &end), "an answer without delivery is raw");
+    ports.interactions.record_delivery(interaction.id, at_second(9)).await.unwrap();
     let delivered =
-        Interaction { delivered_at: Some(second(9)), ..closed(&interaction, &redacted_end) };
+        Interaction { delivered_at: Some(at_second(9)), ..with_end(&interaction, &redacted_end) };
     assert_eq!(known().await, delivered);
-    assert_eq!(ports.reported(id).await.len(), 2);
+    assert_eq!(ports.interaction_events(id).await.len(), 2);
     // Another request, another attempt or another execution is another place.
     let retry = AttemptId { turn: 1, attempt: 2 };
-    let other = question(id, "1", 9);
-    let place = InteractionRequestKey { attempt: retry, ..other.request_key.clone() };
-    ports.opened(Interaction { request_key: place, ..other }, fence).await;
-    ports.opened(question(id, "01", 9), fence).await;
+    let other = permission_request(id, "1", 9);
+    let request_key = InteractionRequestKey { attempt: retry, ..other.request_key.clone() };
+    ports.open(Interaction { request_key, ..other }, fence).await;
+    ports.open(permission_request(id, "01", 9), fence).await;
     ports.open_interaction().await;
 }
 
 pub(crate) async fn an_invalid_claim_opens_no_interaction(ports: InteractionPorts) {
     let assert_refused = async |id: ExecutionId, fence| {
         let before = ports.ledger.execution(id).await.unwrap();
-        let opening = ports.interactions.open(question(id, "1", 5), fence).await.unwrap();
+        let opening = ports.interactions.open(permission_request(id, "1", 5), fence).await.unwrap();
         assert_eq!(opening, OpenOutcome::Superseded);
-        assert_eq!(ports.listed(filter(id)).await, []);
+        assert_eq!(ports.list_ids(execution_filter(id)).await, []);
         assert_eq!(ports.ledger.execution(id).await.unwrap(), before);
     };
     assert_refused(ExecutionId::fresh(), Fence(0)).await;
-    assert_refused(accepted(&ports.ledger).await, Fence(0)).await;
-    let (id, old) = retried(&ports.ledger).await;
+    assert_refused(accept_execution(&ports.ledger).await, Fence(0)).await;
+    let (id, old) = retry_execution(&ports.ledger).await;
     assert_refused(id, old).await;
-    let (id, fence) = ports.running().await;
+    let (id, fence) = ports.running_execution().await;
     assert_refused(id, Fence(fence.0 + 1)).await;
     assert!(ports.ledger.settle(settlement(id, fence, Outcome::Completed)).await.unwrap());
     assert_refused(id, fence).await;
     // The clean-up after the end, and a failed attempt that waits for the next one.
-    let (id, fence) = ports.running().await;
-    let failed = EventKind::StateChanged(moved(Running, Failed, 3));
-    assert!(ports.ledger.record(id, fence, vec![(second(3), failed)]).await.unwrap());
+    let (id, fence) = ports.running_execution().await;
+    let failed = EventKind::StateChanged(state_change(Running, Failed, 3));
+    assert!(ports.ledger.record(id, fence, vec![(at_second(3), failed)]).await.unwrap());
     assert_refused(id, fence).await;
 }
 
 pub(crate) async fn interactions_are_filtered_and_paged(ports: InteractionPorts) {
-    let (one, fence) = ports.running().await;
-    let (other, other_fence) = ports.running().await;
+    let (one, fence) = ports.running_execution().await;
+    let (other, other_fence) = ports.running_execution().await;
     let mut ids = Vec::new();
     for number in 0..6_u32 {
         let (id, fence) = if number < 4 { (one, fence) } else { (other, other_fence) };
-        let mut interaction = question(id, &number.to_string(), 5);
+        let mut interaction = permission_request(id, &number.to_string(), 5);
         // The ids decide about the order, not the times.
         interaction.id = InteractionId(Uuid::from_u128(u128::from(number) + 1));
-        interaction.asked_at = second(50 - i64::from(number));
+        interaction.asked_at = at_second(50 - i64::from(number));
         interaction.owner.principal = PrincipalId(Uuid::from_u128(u128::from(number % 2)));
         interaction.owner.agent = AgentId::new(format!("agent-{}", number % 3)).unwrap();
-        ids.push(ports.opened(interaction, fence).await.id);
+        ids.push(ports.open(interaction, fence).await.id);
     }
-    ports.close(ids[1], &answered(AnswerValue::Allow, 60)).await;
-    ports.close(ids[4], &unanswered(InteractionState::Expired, AnswerSource::Timeout, 60)).await;
+    ports.close(ids[1], &answered_end(AnswerValue::Allow, 60)).await;
+    ports
+        .close(ids[4], &end_without_answer(InteractionState::Expired, AnswerSource::Timeout, 60))
+        .await;
     let agent = |name: &str| AgentId::new(name).unwrap();
     let all = InteractionFilter::default();
     let in_state = |state| InteractionFilter { state: Some(state), ..all.clone() };
@@ -141,7 +152,7 @@ pub(crate) async fn interactions_are_filtered_and_paged(ports: InteractionPorts)
         (InteractionFilter { id: Some(ids[2]), ..all.clone() }, vec![2]),
         (InteractionFilter { id: Some(InteractionId::fresh()), ..all.clone() }, vec![]),
         (InteractionFilter { id: Some(ids[2]), ..of_owner(1) }, vec![]),
-        (filter(one), vec![3, 2, 1, 0]),
+        (execution_filter(one), vec![3, 2, 1, 0]),
         (of_owner(1), vec![5, 3, 1]),
         (of_agents(&[agent("agent-0"), agent("agent-2")]), vec![5, 3, 2, 0]),
         (of_agents(&[]), vec![]),
@@ -149,16 +160,19 @@ pub(crate) async fn interactions_are_filtered_and_paged(ports: InteractionPorts)
         (in_state(InteractionState::Answered), vec![1]),
         (in_state(InteractionState::Expired), vec![4]),
         (in_state(InteractionState::Lost), vec![]),
-        (InteractionFilter { state: Some(InteractionState::Open), ..filter(one) }, vec![3, 2, 0]),
+        (
+            InteractionFilter { state: Some(InteractionState::Open), ..execution_filter(one) },
+            vec![3, 2, 0],
+        ),
         (InteractionFilter { before: Some(ids[3]), ..all.clone() }, vec![2, 1, 0]),
         (InteractionFilter { limit: 2, ..of_owner(0) }, vec![4, 2]),
     ] {
         let expected: Vec<_> = expected.into_iter().map(|index| ids[index]).collect();
-        assert_eq!(ports.listed(filter.clone()).await, expected, "{filter:?}");
+        assert_eq!(ports.list_ids(filter.clone()).await, expected, "{filter:?}");
     }
     let (mut paged, mut before) = (Vec::new(), None);
     loop {
-        let page = ports.listed(InteractionFilter { before, limit: 4, ..all.clone() }).await;
+        let page = ports.list_ids(InteractionFilter { before, limit: 4, ..all.clone() }).await;
         let Some(last) = page.last() else { break };
         before = Some(*last);
         paged.extend(page);

@@ -9,49 +9,54 @@ use algonius_actors::model::interaction::AnswerValue;
 use algonius_actors::ports::interactions::CloseOutcome;
 use tokio::task::JoinSet;
 
-use super::{InteractionPorts, answered, question};
+use super::{InteractionPorts, answered_end, permission_request};
 use crate::conformance::State::Cleanup;
-use crate::conformance::{moved, numbers, record, second, settlement, warning};
+use crate::conformance::{
+    at_second, event_numbers, load_record, settlement, state_change, warning,
+};
 
 pub(crate) async fn events_about_interactions_leave_no_gap(ports: InteractionPorts) {
     let ports = Arc::new(ports);
-    let (id, fence) = ports.running().await;
+    let (id, fence) = ports.running_execution().await;
     let mut tasks = JoinSet::new();
     for number in 0..30 {
         let ports = Arc::clone(&ports);
         tasks.spawn(async move {
-            let interaction = ports.opened(question(id, &number.to_string(), 5), fence).await;
+            let interaction =
+                ports.open(permission_request(id, &number.to_string(), 5), fence).await;
             assert!(ports.ledger.record(id, fence, vec![warning("meanwhile")]).await.unwrap());
             if number % 3 > 0 {
-                let closing = ports.close(interaction.id, &answered(AnswerValue::Allow, 6)).await;
+                let closing =
+                    ports.close(interaction.id, &answered_end(AnswerValue::Allow, 6)).await;
                 assert!(matches!(closing, CloseOutcome::Closed(_)));
             }
         });
     }
     tasks.join_all().await;
     // Three events precede the tasks: the message, the start and the run.
-    assert_eq!(numbers(&ports.ledger, id).await, (1..=83).collect::<Vec<_>>());
+    assert_eq!(event_numbers(&ports.ledger, id).await, (1..=83).collect::<Vec<_>>());
     assert_eq!(ports.open_count_and_state(id).await, (10, PublicState::InputRequired));
     assert!(ports.ledger.settle(settlement(id, fence, Outcome::Cancelled)).await.unwrap());
-    let cleaned = EventKind::StateChanged(moved(crate::conformance::State::Cancelled, Cleanup, 10));
-    assert!(ports.ledger.record(id, fence, vec![(second(10), cleaned)]).await.unwrap());
-    assert_eq!(numbers(&ports.ledger, id).await, (1..=95).collect::<Vec<_>>());
-    assert_eq!(record(&ports.ledger, id).await.last_event, 95);
+    let cleaned =
+        EventKind::StateChanged(state_change(crate::conformance::State::Cancelled, Cleanup, 10));
+    assert!(ports.ledger.record(id, fence, vec![(at_second(10), cleaned)]).await.unwrap());
+    assert_eq!(event_numbers(&ports.ledger, id).await, (1..=95).collect::<Vec<_>>());
+    assert_eq!(load_record(&ports.ledger, id).await.last_event, 95);
 }
 
 pub(crate) async fn repeated_polls_see_each_interaction(ports: InteractionPorts) {
-    let (id, fence) = ports.running().await;
-    let polled = async || {
+    let (id, fence) = ports.running_execution().await;
+    let poll = async || {
         let mut last = (0, 0);
         for _ in 0..3 {
             let events = ports.ledger.events(id, 0).await.unwrap().len();
-            last = (record(&ports.ledger, id).await.requested.interactions, events);
+            last = (load_record(&ports.ledger, id).await.requested_input.open_interactions, events);
         }
         last
     };
-    assert_eq!(polled().await, (0, 3));
-    let interaction = ports.opened(question(id, "1", 5), fence).await;
-    assert_eq!(polled().await, (1, 4));
-    ports.close(interaction.id, &answered(AnswerValue::Allow, 6)).await;
-    assert_eq!(polled().await, (0, 5));
+    assert_eq!(poll().await, (0, 3));
+    let interaction = ports.open(permission_request(id, "1", 5), fence).await;
+    assert_eq!(poll().await, (1, 4));
+    ports.close(interaction.id, &answered_end(AnswerValue::Allow, 6)).await;
+    assert_eq!(poll().await, (0, 5));
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::{AccessMode, DatabaseConnection, Error, Query, Queryable, Result, RowRef, SqlRow};
+use super::{
+    AccessMode, DatabaseConnection, Error, Queryable, Result, RowRef, SqlRow, SqlStatement,
+};
 
 /// Maximum time to wait for a free connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -21,41 +23,42 @@ type ReaderSlot = Arc<Mutex<Option<DatabaseConnection>>>;
 /// Reader connections of one database.
 ///
 /// A statement that finds its rows by an index runs on the thread of the caller: it takes microseconds, and the
-/// handover to another thread takes longer. A statement that may read much is marked with [`Query::blocking`].
+/// handover to another thread takes longer. A statement that may read much is marked with [`SqlStatement::blocking`].
 #[derive(Debug, Clone)]
 pub(crate) struct ReaderPool {
     slots: Arc<[ReaderSlot]>,
-    next: Arc<AtomicUsize>,
+    next_slot: Arc<AtomicUsize>,
 }
 
 impl ReaderPool {
     /// Opens the connections. The connection of the writer must be open.
-    pub(crate) fn open(database: &Path, busy: Duration) -> Result<Self> {
-        let slot = |_| {
+    pub(crate) fn open(database: &Path, busy_timeout: Duration) -> Result<Self> {
+        let open_slot = |_| {
             Ok(ReaderSlot::new(Mutex::new(Some(DatabaseConnection::open(
                 database,
                 AccessMode::ReadOnly,
-                busy,
+                busy_timeout,
             )?))))
         };
-        let slots = (0..READER_COUNT).map(slot).collect::<Result<_>>()?;
-        Ok(Self { slots, next: Arc::default() })
+        let slots = (0..READER_COUNT).map(open_slot).collect::<Result<_>>()?;
+        Ok(Self { slots, next_slot: Arc::default() })
     }
 
     /// Runs statements on one snapshot, on a thread where nothing else waits.
     pub(crate) async fn read_snapshot<const N: usize>(
         &self,
-        queries: [Query; N],
+        statements: [SqlStatement; N],
     ) -> Result<[Vec<SqlRow>; N]> {
-        let answers = self.with(move |connection| {
-            // A deferred transaction fixes the snapshot at its first read, so that the answers agree with each other.
+        let results = self.run_blocking(move |connection| {
+            // A deferred transaction fixes the snapshot at its first read, so that the results agree with each other.
             connection.execute_batch("BEGIN")?;
-            let answers = queries.iter().map(|query| connection.read(query)).collect();
+            let results =
+                statements.iter().map(|statement| connection.fetch_all(statement)).collect();
             connection.execute_batch("ROLLBACK")?;
-            answers
+            results
         });
-        let answers: Result<Vec<_>> = answers.await?;
-        answers?.try_into().map_err(|_fewer| Error::Unavailable("an answer is missing"))
+        let results: Result<Vec<_>> = results.await?;
+        results?.try_into().map_err(|_fewer| Error::Unavailable("an answer is missing"))
     }
 
     /// Waits until no connection reads, and closes all. Later reads fail.
@@ -66,23 +69,26 @@ impl ReaderPool {
     }
 
     /// Runs a function with a connection on a thread where nothing else waits.
-    async fn with<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         operation: impl FnOnce(&mut DatabaseConnection) -> T + Send + 'static,
     ) -> Result<T> {
-        let mut free = self.acquire().await?;
-        let done = tokio::task::spawn_blocking(move || free.as_mut().map(operation)).await;
-        done.ok().flatten().ok_or(Error::Unavailable("the store is closed"))
+        let mut connection = self.acquire().await?;
+        let result = tokio::task::spawn_blocking(move || connection.as_mut().map(operation)).await;
+        result.ok().flatten().ok_or(Error::Unavailable("the store is closed"))
     }
 
     /// Passes each row of a statement to a function, on the thread of the caller.
     pub(in crate::engine::sql) async fn for_each_row(
         &self,
-        query: &Query,
+        statement: &SqlStatement,
         visit: impl FnMut(RowRef<'_>) -> Result<()>,
     ) -> Result<()> {
-        let mut free = self.acquire().await?;
-        free.as_mut().ok_or(Error::Unavailable("the store is closed"))?.run(query, visit)
+        let mut connection = self.acquire().await?;
+        connection
+            .as_mut()
+            .ok_or(Error::Unavailable("the store is closed"))?
+            .for_each_row(statement, visit)
     }
 
     /// Returns a free connection.
@@ -92,19 +98,19 @@ impl ReaderPool {
         if let Some(free) = free {
             return Ok(free);
         }
-        let number = self.next.fetch_add(1, Ordering::Relaxed) % READER_COUNT;
-        let slot = self.slots.get(number).ok_or(Error::Unavailable("there are no readers"))?;
+        let index = self.next_slot.fetch_add(1, Ordering::Relaxed) % READER_COUNT;
+        let slot = self.slots.get(index).ok_or(Error::Unavailable("there are no readers"))?;
         let free = tokio::time::timeout(CONNECTION_TIMEOUT, Arc::clone(slot).lock_owned()).await;
         free.map_err(|_elapsed| Error::Unavailable("every reader is taken"))
     }
 }
 
 impl Queryable for &ReaderPool {
-    async fn rows(self, query: Query) -> Result<Vec<SqlRow>> {
-        if query.is_blocking {
-            return self.with(move |connection| connection.read(&query)).await?;
+    async fn rows(self, statement: SqlStatement) -> Result<Vec<SqlRow>> {
+        if statement.is_blocking {
+            return self.run_blocking(move |connection| connection.fetch_all(&statement)).await?;
         }
-        let mut free = self.acquire().await?;
-        free.as_mut().ok_or(Error::Unavailable("the store is closed"))?.read(&query)
+        let mut connection = self.acquire().await?;
+        connection.as_mut().ok_or(Error::Unavailable("the store is closed"))?.fetch_all(&statement)
     }
 }

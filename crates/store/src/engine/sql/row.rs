@@ -29,21 +29,21 @@ impl RowRef<'_> {
 /// Row of a result.
 #[derive(Debug)]
 pub(crate) struct SqlRow {
-    pub(in crate::engine::sql) names: Arc<[Box<str>]>,
+    pub(in crate::engine::sql) column_names: Arc<[Box<str>]>,
     pub(in crate::engine::sql) values: Vec<ColumnValue>,
 }
 
 impl SqlRow {
     /// Returns the column with this name.
     pub(crate) fn get<'row, T: FromColumn<'row>>(&'row self, name: &str) -> Result<T> {
-        let index = self.names.iter().position(|known| **known == *name);
+        let index = self.column_names.iter().position(|known| **known == *name);
         let index = index.ok_or_else(|| Error::Decode(format!("there is no `{name}`").into()))?;
         self.at(index)
     }
 
     /// Returns the column at this position, from 0.
     pub(crate) fn at<'row, T: FromColumn<'row>>(&'row self, index: usize) -> Result<T> {
-        let name = || self.names.get(index).map_or("?", |name| name);
+        let name = || self.column_names.get(index).map_or("?", |name| name);
         let value = self.values.get(index).unwrap_or(&ColumnValue::Null);
         T::read(value)
             .ok_or_else(|| Error::Decode(format!("`{}` is of another kind", name()).into()))

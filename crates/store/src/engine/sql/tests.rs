@@ -5,13 +5,13 @@ use std::time::Duration;
 use rusqlite::StatementStatus;
 use tempfile::TempDir;
 
-use super::{AccessMode, DatabaseConnection, Error, ReaderPool, SqlRow, query};
+use super::{AccessMode, DatabaseConnection, Error, ReaderPool, SqlRow, statement};
 
 const TABLE: &str = "
     CREATE TABLE words (id INTEGER PRIMARY KEY, word TEXT, worth INTEGER);
     INSERT INTO words VALUES (1, 'one', 10), (2, 'two', NULL), (3, 'three', 30);";
 
-fn opened() -> (TempDir, DatabaseConnection) {
+fn open_words_database() -> (TempDir, DatabaseConnection) {
     let folder = TempDir::new().unwrap();
     let mut connection = DatabaseConnection::open(
         &folder.path().join("words.db"),
@@ -29,21 +29,21 @@ fn words(rows: &[SqlRow]) -> Vec<&str> {
 
 #[test]
 fn a_parameter_is_bound_at_each_of_its_places() {
-    let (_folder, mut connection) = opened();
+    let (_folder, mut connection) = open_words_database();
     let text = "SELECT word FROM words WHERE id > $2 AND worth >= $1 AND id <> $2 ORDER BY id";
-    let rows = connection.read(&query(text).bind(5).bind(1)).unwrap();
+    let rows = connection.fetch_all(&statement(text).bind(5).bind(1)).unwrap();
     assert_eq!(words(&rows), ["three"]);
-    let mut listed = query("SELECT word FROM words WHERE id IN (");
-    listed.push_list(["3", "1"].map(str::to_owned)).push(") ORDER BY id DESC");
-    assert_eq!(words(&connection.read(&listed).unwrap()), ["three", "one"]);
-    let short = connection.read(&query(text).bind(5)).unwrap_err();
-    assert!(matches!(short, Error::Encode(_)), "{short}");
+    let mut in_statement = statement("SELECT word FROM words WHERE id IN (");
+    in_statement.push_list(["3", "1"].map(str::to_owned)).push(") ORDER BY id DESC");
+    assert_eq!(words(&connection.fetch_all(&in_statement).unwrap()), ["three", "one"]);
+    let error = connection.fetch_all(&statement(text).bind(5)).unwrap_err();
+    assert!(matches!(error, Error::Encode(_)), "{error}");
 }
 
 #[test]
 fn a_column_of_another_type_cannot_be_decoded() {
-    let (_folder, mut connection) = opened();
-    let rows = connection.read(&query("SELECT * FROM words ORDER BY id")).unwrap();
+    let (_folder, mut connection) = open_words_database();
+    let rows = connection.fetch_all(&statement("SELECT * FROM words ORDER BY id")).unwrap();
     assert_eq!(rows[1].get::<Option<i64>>("worth").unwrap(), None);
     for fault in [rows[1].get::<i64>("worth").map(drop), rows[0].get::<&str>("price").map(drop)] {
         assert!(matches!(fault, Err(Error::Decode(_))), "{fault:?}");
@@ -53,10 +53,10 @@ fn a_column_of_another_type_cannot_be_decoded() {
 /// By default SQLite uses bound values when it plans a query.
 #[test]
 fn a_statement_is_prepared_once_for_all_parameters() {
-    let (_folder, mut connection) = opened();
+    let (_folder, mut connection) = open_words_database();
     let text = "SELECT word FROM words WHERE id > $2 ORDER BY id LIMIT $1";
     for limit in [1, 2, 3, 1] {
-        let rows = connection.read(&query(text).bind(limit).bind(0)).unwrap();
+        let rows = connection.fetch_all(&statement(text).bind(limit).bind(0)).unwrap();
         assert_eq!(rows.len() as i64, limit);
     }
     let statement = connection.inner.prepare_cached(text).unwrap();
@@ -66,20 +66,20 @@ fn a_statement_is_prepared_once_for_all_parameters() {
 
 #[tokio::test]
 async fn readers_work_in_parallel_and_are_gone_after_the_close() {
-    let (folder, mut connection) = opened();
+    let (folder, mut connection) = open_words_database();
     connection
         .execute_batch("PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; DELETE FROM words")
         .unwrap();
     let readers = ReaderPool::open(&folder.path().join("words.db"), Duration::ZERO).unwrap();
-    let all = || query("SELECT word FROM words ORDER BY id");
-    for query in [all(), all().blocking()] {
+    let select_all = || statement("SELECT word FROM words ORDER BY id");
+    for query in [select_all(), select_all().blocking()] {
         let rows = query.fetch_all(&readers).await.unwrap();
         assert_eq!(words(&rows), ["one", "two", "three"]);
     }
-    let [first, second] = readers.read_snapshot([all(), all()]).await.unwrap();
+    let [first, second] = readers.read_snapshot([select_all(), select_all()]).await.unwrap();
     assert_eq!(words(&first), words(&second));
     readers.close().await;
-    for query in [all(), all().blocking()] {
+    for query in [select_all(), select_all().blocking()] {
         let error = query.fetch_all(&readers).await.unwrap_err();
         assert!(matches!(error, Error::Unavailable(_)), "{error}");
     }

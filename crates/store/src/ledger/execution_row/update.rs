@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::ExecutionRow;
 use crate::engine::row_codec::{Columns, integer, json, micros};
-use crate::engine::sql::{self, DatabaseConnection, Query};
+use crate::engine::sql::{self, DatabaseConnection, SqlStatement};
 
 /// Update of the columns without an index.
 const UPDATE_PROGRESS: &str = "
@@ -57,14 +57,14 @@ impl ExecutionRow {
     /// Saves the changed columns.
     pub(crate) async fn save(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         let IndexedColumns { status, end } = self.indexed_columns();
-        let query = if end != self.indexed.end {
+        let statement = if end != self.indexed.end {
             self.bind_all(UPDATE_ALL, &status, end)?
         } else if status != self.indexed.status {
             self.bind_state(UPDATE_STATE, &status)?
         } else {
             self.bind_progress(UPDATE_PROGRESS)?
         };
-        query.execute(connection).await?;
+        statement.execute(connection).await?;
         Ok(())
     }
 
@@ -86,9 +86,9 @@ impl ExecutionRow {
         text: &'static str,
         status: &StateAndTime,
         end: EndColumns,
-    ) -> sql::Result<Query> {
-        let query = self.bind_state(text, status)?;
-        Ok(query
+    ) -> sql::Result<SqlStatement> {
+        let statement = self.bind_state(text, status)?;
+        Ok(statement
             .bind(end.outcome.map(|outcome| outcome.state().as_str()))
             .bind(end.failure)
             .bind(end.ended_at.map(micros))
@@ -97,14 +97,14 @@ impl ExecutionRow {
             .bind(end.interruption.map(Interruption::as_str)))
     }
 
-    fn bind_state(&self, text: &'static str, status: &StateAndTime) -> sql::Result<Query> {
-        let query = self.bind_progress(text)?;
-        Ok(query.bind(status.state.as_str()).bind(micros(status.changed_at)))
+    fn bind_state(&self, text: &'static str, status: &StateAndTime) -> sql::Result<SqlStatement> {
+        let statement = self.bind_progress(text)?;
+        Ok(statement.bind(status.state.as_str()).bind(micros(status.changed_at)))
     }
 
-    fn bind_progress(&self, text: &'static str) -> sql::Result<Query> {
+    fn bind_progress(&self, text: &'static str) -> sql::Result<SqlStatement> {
         let spent = (!self.spent.is_zero()).then(|| json(&self.spent)).transpose()?;
-        Ok(sql::query(text)
+        Ok(sql::statement(text)
             .bind(self.id.0)
             .bind(i64::from(self.attempt_id.turn))
             .bind(i64::from(self.attempt_id.attempt))

@@ -3,7 +3,7 @@
 use algonius_actors::model::execution::{Fence, State};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::interaction::{Interaction, InteractionEnd, InteractionId};
-use algonius_actors::ports::interactions::reports::opened;
+use algonius_actors::ports::interactions::reports::opened_event;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
@@ -28,7 +28,7 @@ pub(super) struct OpenInteraction {
 }
 
 /// Result of an [`OpenInteraction`].
-pub(super) enum InteractionOpening {
+pub(super) enum OpenInteractionResult {
     /// The interaction is open.
     New,
     /// An interaction has this request key already.
@@ -48,7 +48,7 @@ pub(super) struct CloseInteraction {
 }
 
 /// Result of a [`CloseInteraction`].
-pub(super) enum InteractionClosing {
+pub(super) enum CloseInteractionResult {
     /// This change closed the interaction.
     Closed(Box<Interaction>),
     /// The interaction was closed before.
@@ -66,55 +66,62 @@ pub(super) struct DeliverAnswer {
 
 #[async_trait]
 impl WriteCommand for OpenInteraction {
-    type Answer = InteractionOpening;
+    type Answer = OpenInteractionResult;
 
     fn invalidation(&self) -> Invalidation {
         Invalidation::One(self.interaction.request_key.execution)
     }
 
-    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<InteractionOpening> {
+    async fn apply(
+        &self,
+        connection: &mut DatabaseConnection,
+    ) -> sql::Result<OpenInteractionResult> {
         let Self { interaction, fence } = self;
         let Some(mut execution_row) =
             ExecutionRow::load(connection, interaction.request_key.execution).await?
         else {
-            return Ok(InteractionOpening::Superseded);
+            return Ok(OpenInteractionResult::Superseded);
         };
         let is_at_work = matches!(execution_row.state, State::Starting | State::Running);
         if execution_row.fence != *fence || execution_row.outcome.is_some() || !is_at_work {
-            return Ok(InteractionOpening::Superseded);
+            return Ok(OpenInteractionResult::Superseded);
         }
-        if let Some(known) = row::load_by_request_key(connection, &interaction.request_key).await? {
-            return Ok(InteractionOpening::Existing(Box::new(known)));
+        if let Some(stored) = row::load_by_request_key(connection, &interaction.request_key).await?
+        {
+            return Ok(OpenInteractionResult::Existing(Box::new(stored)));
         }
         row::insert(connection, interaction).await?;
-        execution_row.append(connection, interaction.asked_at, opened(interaction)).await?;
+        execution_row.append(connection, interaction.asked_at, opened_event(interaction)).await?;
         execution_row.save(connection).await?;
-        Ok(InteractionOpening::New)
+        Ok(OpenInteractionResult::New)
     }
 }
 
 #[async_trait]
 impl WriteCommand for CloseInteraction {
-    type Answer = InteractionClosing;
+    type Answer = CloseInteractionResult;
 
     fn invalidation(&self) -> Invalidation {
         Invalidation::One(self.execution)
     }
 
-    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<InteractionClosing> {
-        let Some(known) = row::load(&mut *connection, self.id).await? else {
-            return Ok(InteractionClosing::Unknown);
+    async fn apply(
+        &self,
+        connection: &mut DatabaseConnection,
+    ) -> sql::Result<CloseInteractionResult> {
+        let Some(stored) = row::load(&mut *connection, self.id).await? else {
+            return Ok(CloseInteractionResult::Unknown);
         };
-        if !known.interaction.is_open() {
-            return Ok(InteractionClosing::AlreadyClosed(Box::new(known)));
+        if !stored.interaction.is_open() {
+            return Ok(CloseInteractionResult::AlreadyClosed(Box::new(stored)));
         }
         // An answer comes from a caller, not from the attempt, so it has no fence. The settlement has closed every
         // interaction of an execution that has ended, so nothing follows its outcome.
         let Some(mut execution_row) = ExecutionRow::load(connection, self.execution).await? else {
-            return Ok(InteractionClosing::Unknown);
+            return Ok(CloseInteractionResult::Unknown);
         };
         let Self { redacted_end, sealed, .. } = self;
-        let mut interaction = known.interaction;
+        let mut interaction = stored.interaction;
         ending::close(
             connection,
             &mut execution_row,
@@ -125,7 +132,7 @@ impl WriteCommand for CloseInteraction {
         .await?;
         execution_row.save(connection).await?;
         interaction.state = redacted_end.state;
-        Ok(InteractionClosing::Closed(Box::new(interaction)))
+        Ok(CloseInteractionResult::Closed(Box::new(interaction)))
     }
 }
 
@@ -138,8 +145,8 @@ impl WriteCommand for DeliverAnswer {
     }
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        let query = sql::query(UPDATE_DELIVERED).bind(self.id.0).bind(micros(self.at));
-        query.execute(connection).await?;
+        let statement = sql::statement(UPDATE_DELIVERED).bind(self.id.0).bind(micros(self.at));
+        statement.execute(connection).await?;
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::engine::fault::decode_error;
 use crate::engine::read_cache::Invalidation;
 use crate::engine::row_codec::{Columns, integer, json, micros};
-use crate::engine::sql::{self, DatabaseConnection, Query, ReaderPool};
+use crate::engine::sql::{self, DatabaseConnection, ReaderPool, SqlStatement};
 use crate::engine::writer::WriteCommand;
 use crate::ledger::execution_row::attempt_id;
 
@@ -50,7 +50,7 @@ pub(super) async fn insert(
     decision: &PermissionDecision,
 ) -> sql::Result<()> {
     let PermissionDecision { attempt, .. } = decision;
-    sql::query(INSERT)
+    sql::statement(INSERT)
         .bind(micros(decision.at))
         .bind(decision.agent.as_str())
         .bind(decision.owner.0)
@@ -65,9 +65,9 @@ pub(super) async fn insert(
         .bind(integer(decision.waited_ms))
         .execute(&mut *connection)
         .await?;
-    let oldest = micros(decision.at)
+    let cutoff = micros(decision.at)
         .saturating_sub(DECISION_RETENTION.num_microseconds().unwrap_or(i64::MAX));
-    sql::query(DELETE_OLD).bind(oldest).execute(connection).await?;
+    sql::statement(DELETE_OLD).bind(cutoff).execute(connection).await?;
     Ok(())
 }
 
@@ -77,11 +77,11 @@ pub(super) async fn list(
     filter: &DecisionFilter,
 ) -> sql::Result<Vec<(u64, PermissionDecision)>> {
     let rows = list_query(filter).blocking().fetch_all(pool).await?;
-    rows.iter().map(|row| numbered(Columns(row))).collect()
+    rows.iter().map(|row| numbered_decision(Columns(row))).collect()
 }
 
-fn list_query(filter: &DecisionFilter) -> Query {
-    let mut query = sql::query("SELECT * FROM permission_decisions WHERE number > ");
+fn list_query(filter: &DecisionFilter) -> SqlStatement {
+    let mut query = sql::statement("SELECT * FROM permission_decisions WHERE number > ");
     query.push_bind(integer(filter.after));
     if let Some(agent) = &filter.agent {
         query.push(" AND agent = ").push_bind(agent.as_str().to_owned());
@@ -96,7 +96,7 @@ fn list_query(filter: &DecisionFilter) -> Query {
     query
 }
 
-fn numbered(columns: Columns<'_>) -> sql::Result<(u64, PermissionDecision)> {
+fn numbered_decision(columns: Columns<'_>) -> sql::Result<(u64, PermissionDecision)> {
     let decision = PermissionDecision {
         at: columns.time("at")?,
         agent: AgentId::new(columns.get::<&str>("agent")?).map_err(decode_error)?,

@@ -3,7 +3,9 @@
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::interaction::{Interaction, InteractionEnd};
-use algonius_actors::ports::interactions::reports::{closed, decision, lost};
+use algonius_actors::ports::interactions::reports::{
+    closed_event, end_by_process_exit, permission_decision,
+};
 use chrono::{DateTime, Utc};
 
 use super::decisions;
@@ -44,7 +46,7 @@ pub(crate) async fn end_earlier(
     next: AttemptId,
     at: DateTime<Utc>,
 ) -> sql::Result<()> {
-    end_others(connection, execution_row, next, &lost(at)).await
+    end_others(connection, execution_row, next, &end_by_process_exit(at)).await
 }
 
 async fn end_others(
@@ -54,8 +56,8 @@ async fn end_others(
     end: &InteractionEnd,
 ) -> sql::Result<()> {
     if execution_row.has_open_interactions() {
-        for open in load_open(connection, execution_row.id(), except).await? {
-            close(connection, execution_row, &open, end, None).await?;
+        for interaction in load_open(connection, execution_row.id(), except).await? {
+            close(connection, execution_row, &interaction, end, None).await?;
         }
     }
     bind_others(ERASE_ANSWERS, execution_row.id(), except).execute(connection).await?;
@@ -71,9 +73,9 @@ async fn load_open(
     rows.iter().map(|row| Ok(StoredInteraction::read(Columns(row))?.interaction)).collect()
 }
 
-fn bind_others(text: &'static str, id: ExecutionId, except: AttemptId) -> sql::Query {
+fn bind_others(text: &'static str, id: ExecutionId, except: AttemptId) -> sql::SqlStatement {
     let AttemptId { turn, attempt } = except;
-    sql::query(text).bind(id.0).bind(i64::from(turn)).bind(i64::from(attempt))
+    sql::statement(text).bind(id.0).bind(i64::from(turn)).bind(i64::from(attempt))
 }
 
 /// Closes an open interaction with its event and its decision.
@@ -84,15 +86,17 @@ pub(super) async fn close(
     redacted_end: &InteractionEnd,
     sealed: Option<&[u8]>,
 ) -> sql::Result<()> {
-    sql::query(UPDATE_CLOSED)
+    sql::statement(UPDATE_CLOSED)
         .bind(interaction.id.0)
         .bind(redacted_end.state.as_str())
         .bind(json(redacted_end)?)
         .bind(sealed)
         .execute(connection)
         .await?;
-    if let Some(decision) = decision(interaction, redacted_end) {
+    if let Some(decision) = permission_decision(interaction, redacted_end) {
         decisions::insert(connection, &decision).await?;
     }
-    execution_row.append(connection, redacted_end.at, closed(interaction.id, redacted_end)).await
+    execution_row
+        .append(connection, redacted_end.at, closed_event(interaction.id, redacted_end))
+        .await
 }

@@ -10,7 +10,7 @@ use algonius_actors::model::interaction::{
 use crate::engine::encryption::StoreCipher;
 use crate::engine::fault::decode_error;
 use crate::engine::row_codec::{Columns, json, micros};
-use crate::engine::sql::{self, DatabaseConnection, Query, Queryable, ReaderPool};
+use crate::engine::sql::{self, DatabaseConnection, Queryable, ReaderPool, SqlStatement};
 use crate::ledger::execution_row::attempt_id;
 
 const SELECT_BY_ID: &str = "SELECT * FROM interactions WHERE id = $1";
@@ -38,7 +38,7 @@ impl StoredInteraction {
             request_key: InteractionRequestKey {
                 execution: ExecutionId(columns.uuid("execution")?),
                 attempt: attempt_id(columns)?,
-                wire: WireId(columns.get("wire")?),
+                wire_id: WireId(columns.get("wire")?),
             },
             owner: InteractionOwner {
                 principal: PrincipalId(columns.uuid("owner")?),
@@ -51,18 +51,18 @@ impl StoredInteraction {
             asked_at: columns.time("asked_at")?,
             due_at: columns.time("due_at")?,
             state: columns.keyword("state", InteractionState::parse)?,
-            closed: columns.maybe_json("closed")?,
+            end: columns.maybe_json("closed")?,
             delivered_at: columns.maybe_time("delivered_at")?,
         };
         Ok(Self { interaction, sealed: columns.get("sealed")? })
     }
 
     /// Returns the interaction with its raw answer, or with the redacted one after the raw answer was erased.
-    pub(super) fn raw(self, cipher: &StoreCipher) -> sql::Result<Interaction> {
+    pub(super) fn with_raw_answer(self, cipher: &StoreCipher) -> sql::Result<Interaction> {
         let Self { mut interaction, sealed } = self;
         if let Some(sealed) = sealed {
-            let opened = cipher.unseal(interaction.id.0.as_bytes(), &sealed)?;
-            interaction.closed = Some(serde_json::from_slice(&opened).map_err(decode_error)?);
+            let unsealed = cipher.unseal(interaction.id.0.as_bytes(), &sealed)?;
+            interaction.end = Some(serde_json::from_slice(&unsealed).map_err(decode_error)?);
         }
         Ok(interaction)
     }
@@ -73,7 +73,7 @@ pub(super) async fn load(
     source: impl Queryable,
     id: InteractionId,
 ) -> sql::Result<Option<StoredInteraction>> {
-    let row = sql::query(SELECT_BY_ID).bind(id.0).fetch_optional(source).await?;
+    let row = sql::statement(SELECT_BY_ID).bind(id.0).fetch_optional(source).await?;
     row.map(|row| StoredInteraction::read(Columns(&row))).transpose()
 }
 
@@ -83,11 +83,11 @@ pub(super) async fn load_by_request_key(
     request_key: &InteractionRequestKey,
 ) -> sql::Result<Option<StoredInteraction>> {
     let AttemptId { turn, attempt } = request_key.attempt;
-    let row = sql::query(SELECT_BY_REQUEST_KEY)
+    let row = sql::statement(SELECT_BY_REQUEST_KEY)
         .bind(request_key.execution.0)
         .bind(i64::from(turn))
         .bind(i64::from(attempt))
-        .bind(request_key.wire.0.as_str())
+        .bind(request_key.wire_id.0.as_str())
         .fetch_optional(connection)
         .await?;
     row.map(|row| StoredInteraction::read(Columns(&row))).transpose()
@@ -98,13 +98,13 @@ pub(super) async fn insert(
     connection: &mut DatabaseConnection,
     interaction: &Interaction,
 ) -> sql::Result<()> {
-    let Interaction { request_key: place, owner, question, .. } = interaction;
-    sql::query(INSERT)
+    let Interaction { request_key, owner, question, .. } = interaction;
+    sql::statement(INSERT)
         .bind(interaction.id.0)
-        .bind(place.execution.0)
-        .bind(i64::from(place.attempt.turn))
-        .bind(i64::from(place.attempt.attempt))
-        .bind(place.wire.0.as_str())
+        .bind(request_key.execution.0)
+        .bind(i64::from(request_key.attempt.turn))
+        .bind(i64::from(request_key.attempt.attempt))
+        .bind(request_key.wire_id.0.as_str())
         .bind(owner.principal.0)
         .bind(owner.agent.as_str())
         .bind(owner.context.0.as_str())
@@ -126,14 +126,14 @@ pub(super) async fn list(
     filter: &InteractionFilter,
 ) -> sql::Result<Vec<Interaction>> {
     let rows = list_query(filter).blocking().fetch_all(pool).await?;
-    let read = |row| Ok(StoredInteraction::read(Columns(row))?.interaction);
-    rows.iter().map(read).collect()
+    let read_interaction = |row| Ok(StoredInteraction::read(Columns(row))?.interaction);
+    rows.iter().map(read_interaction).collect()
 }
 
 /// Builds the query for matching interactions. The text contains only the requested conditions, so that each of the few
 /// possible texts uses its index.
-fn list_query(filter: &InteractionFilter) -> Query {
-    let mut query = sql::query("SELECT * FROM interactions WHERE 1 = 1");
+fn list_query(filter: &InteractionFilter) -> SqlStatement {
+    let mut query = sql::statement("SELECT * FROM interactions WHERE 1 = 1");
     if let Some(id) = filter.id {
         query.push(" AND id = ").push_bind(id.0);
     }

@@ -49,7 +49,7 @@ impl Layers {
         check_workspace(view, workspace)?;
         let hidden = view.hidden.iter().map(|path| canonical_path(path));
         let mut hidden = hidden.collect::<Result<Vec<_>, _>>()?;
-        hidden.extend(existing_paths(&view.service.unreadable));
+        hidden.extend(existing_paths(&view.service_files.unreadable));
         hidden.sort();
         for path in hidden {
             layers.insert(path, Layer::Hidden)?;
@@ -59,11 +59,12 @@ impl Layers {
         let protected =
             view.protected.iter().map(|path| layers.resolve_protected(workspace.join(path)));
         let mut read_only = protected.collect::<Result<Vec<_>, _>>()?;
-        read_only.extend(existing_paths(&view.service.unwritable));
+        read_only.extend(existing_paths(&view.service_files.unwritable));
         // A program needs to change its working directory and its home, whatever else they contain.
         let home = view.home.canonicalize().unwrap_or_default();
         let is_used = |path: &PathBuf| workspace.starts_with(path) || home.starts_with(path);
-        let folder = view.service.folder.as_ref().and_then(|folder| folder.canonicalize().ok());
+        let folder =
+            view.service_files.config_folder.as_ref().and_then(|folder| folder.canonicalize().ok());
         read_only.extend(folder.filter(|folder| !is_used(folder)));
         read_only.sort();
         for path in read_only {
@@ -73,12 +74,12 @@ impl Layers {
     }
 
     /// Shows the working directory if its parent is hidden.
-    fn show_workspace(&mut self, workspace: &Path, is_changed: bool) -> Result<(), ViewError> {
+    fn show_workspace(&mut self, workspace: &Path, is_writable: bool) -> Result<(), ViewError> {
         if self.0.get(workspace) == Some(&Layer::Hidden) {
             return Err(ViewError::HiddenWorkspace);
         }
         if matches!(self.layer_of(workspace), Layer::Hidden | Layer::Devices) {
-            let layer = if is_changed { Layer::Writable } else { Layer::ReadOnly };
+            let layer = if is_writable { Layer::Writable } else { Layer::ReadOnly };
             self.0.insert(workspace.to_owned(), layer);
         }
         Ok(())
@@ -96,7 +97,7 @@ impl Layers {
     /// Returns the writable paths on top of the read-only root. Missing paths are skipped.
     fn base(view: &FilesystemView) -> Result<Self, ViewError> {
         let mut layers = BTreeMap::from([("/proc".into(), Layer::Processes)]);
-        for path in view.writable.iter().chain(&view.own) {
+        for path in view.writable.iter().chain(&view.private_folders) {
             match path.canonicalize() {
                 Ok(canonical) if canonical != *path && view.writable.contains(path) => {
                     return Err(ViewError::ReplacedByLink { path: path.clone() });
@@ -169,9 +170,9 @@ impl Layers {
         layers.any(|layer| matches!(layer, Layer::Hidden | Layer::ReadOnly))
     }
 
-    /// Returns the arguments of bubblewrap. A hidden file reads as the empty file `empty`: its mount is read-only, so
+    /// Returns the arguments of bubblewrap. A hidden file reads as the file `empty_file`: its mount is read-only, so
     /// that its mode cannot be changed either. (A device such as `/dev/null` would be the machine's own.)
-    pub(in crate::confinement::bubblewrap) fn arguments(&self, empty: &Path) -> Vec<OsString> {
+    pub(in crate::confinement::bubblewrap) fn arguments(&self, empty_file: &Path) -> Vec<OsString> {
         let has_devices = self.0.get(Path::new("/")) == Some(&Layer::Writable)
             && self.0.get(Path::new("/dev")) != Some(&Layer::Devices);
         let mut args = Vec::new();
@@ -181,7 +182,7 @@ impl Layers {
             self.0.iter().partition(|(path, _)| self.is_covered(path));
         for (path, layer) in uncovered.into_iter().chain(covered) {
             let is_device = has_devices || path.starts_with("/dev");
-            let words: &[&str] = match layer {
+            let options: &[&str] = match layer {
                 Layer::Writable if is_device => &["--dev-bind"],
                 Layer::Writable => &["--bind"],
                 Layer::ReadOnly => &["--ro-bind"],
@@ -190,10 +191,10 @@ impl Layers {
                 Layer::Devices => &["--dev"],
                 Layer::Processes => &["--proc"],
             };
-            args.extend(words.iter().map(OsString::from));
+            args.extend(options.iter().map(OsString::from));
             match layer {
                 Layer::Writable | Layer::ReadOnly => args.push(path.into()),
-                Layer::Hidden if !path.is_dir() => args.push(empty.into()),
+                Layer::Hidden if !path.is_dir() => args.push(empty_file.into()),
                 Layer::Hidden | Layer::Devices | Layer::Processes => {}
             }
             args.push(path.into());
@@ -213,12 +214,15 @@ fn check_workspace(view: &FilesystemView, workspace: &Path) -> Result<(), ViewEr
         |paths: &[PathBuf]| existing_paths(paths).any(|path| workspace.starts_with(path));
     let is_above =
         |paths: &[PathBuf]| existing_paths(paths).any(|path| path.starts_with(workspace));
-    let ProtectedServiceFiles { unreadable, unwritable, .. } = &view.service;
+    let ProtectedServiceFiles { unreadable, unwritable, .. } = &view.service_files;
     // Not resolved again: an agent may have put a link there meanwhile.
-    let is_led = !view.workspace_roots.is_empty()
+    let leads_outside_roots = !view.workspace_roots.is_empty()
         && !view.workspace_roots.iter().any(|root| workspace.starts_with(root));
-    let is_around = is_above(unreadable) || is_above(unwritable) || is_below(unwritable);
-    match (is_below(unreadable) || is_led && is_around) && !is_below(&view.own) {
+    let overlaps_service_files =
+        is_above(unreadable) || is_above(unwritable) || is_below(unwritable);
+    match (is_below(unreadable) || leads_outside_roots && overlaps_service_files)
+        && !is_below(&view.private_folders)
+    {
         true => Err(ViewError::ServiceFolder),
         false => Ok(()),
     }

@@ -22,7 +22,7 @@ impl ViewFixture {
         fs::create_dir_all(home.join("work/.git/hooks")).unwrap();
         fs::write(home.join("work/.env"), "secret").unwrap();
         let view = FilesystemView {
-            network: true,
+            shares_network: true,
             workspace: home.join("work"),
             changes_workspace: true,
             ..FilesystemView::default()
@@ -140,9 +140,9 @@ fn with_service(fixture: ViewFixture) -> ViewFixture {
     }
     let unreadable = fixture.paths(&["config/token", "state", "none"]);
     let unwritable = fixture.paths(&["config/supervisor.toml", "absent"]);
-    let service =
-        ProtectedServiceFiles { unreadable, unwritable, folder: Some(home.join("config")) };
-    ViewFixture { view: FilesystemView { service, ..fixture.view }, ..fixture }
+    let service_files =
+        ProtectedServiceFiles { unreadable, unwritable, config_folder: Some(home.join("config")) };
+    ViewFixture { view: FilesystemView { service_files, ..fixture.view }, ..fixture }
 }
 
 #[test]

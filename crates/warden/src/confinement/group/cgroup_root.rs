@@ -11,7 +11,7 @@ use algonius_actors::model::host::resources::Controllers;
 use nix::unistd::{AccessFlags, Pid, access};
 
 use crate::process::proc::HOLDER_PROCESS_NAME;
-use crate::process::proc::proc_folder as process;
+use crate::process::proc::proc_folder;
 use crate::process::process_label::label_of;
 
 /// Group of the service itself, beside those of the attempts. A service manager that knows the name (as systemd does)
@@ -28,10 +28,10 @@ pub struct CgroupRoot(PathBuf);
 impl CgroupRoot {
     /// Returns the group of this process, or `None` if the system has no cgroup v2.
     #[must_use]
-    pub fn own() -> Option<Self> {
-        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    pub fn of_this_process() -> Option<Self> {
+        let cgroup_file = fs::read_to_string("/proc/self/cgroup").ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-        find(&own, &mounts).map(Self)
+        own_cgroup_folder(&cgroup_file, &mounts).map(Self)
     }
 
     /// Returns a folder as a place; tests use a plain folder.
@@ -46,15 +46,19 @@ impl CgroupRoot {
 
     /// Returns true if groups can be created here and processes can be moved between them.
     #[must_use]
-    pub fn is_ours(&self) -> bool {
-        let may = |file: &Path| access(file, AccessFlags::W_OK).is_ok();
-        may(&self.0) && may(&self.0.join("cgroup.procs"))
+    pub fn is_writable(&self) -> bool {
+        let may_write = |file: &Path| access(file, AccessFlags::W_OK).is_ok();
+        may_write(&self.0) && may_write(&self.0.join("cgroup.procs"))
     }
 
     /// Returns the limits that the groups have, or could have after the preparation.
     #[must_use]
     pub fn controllers(&self) -> Controllers {
-        let name = if self.may_change() { "cgroup.controllers" } else { "cgroup.subtree_control" };
+        let name = if self.may_enable_controllers() {
+            "cgroup.controllers"
+        } else {
+            "cgroup.subtree_control"
+        };
         parse_controllers(&self.read(name))
     }
 
@@ -89,14 +93,14 @@ impl CgroupRoot {
     }
 
     /// Returns true if this is not the root group, and no other process is in it.
-    fn may_change(&self) -> bool {
+    fn may_enable_controllers(&self) -> bool {
         let is_root = !self.0.join("cgroup.type").exists();
-        !is_root && self.processes().into_iter().all(is_ours)
+        !is_root && self.processes().into_iter().all(may_be_moved)
     }
 
     fn move_processes(&self) -> io::Result<()> {
-        let own = self.0.join(SERVICE_GROUP);
-        fs::create_dir_all(&own)?;
+        let service_group = self.0.join(SERVICE_GROUP);
+        fs::create_dir_all(&service_group)?;
         for _ in 0..MAX_MOVE_ROUNDS {
             let processes = self.processes();
             if processes.is_empty() {
@@ -104,7 +108,7 @@ impl CgroupRoot {
             }
             for pid in processes {
                 // The process may have ended; the following switch detects a failure.
-                _ = fs::write(own.join("cgroup.procs"), pid.to_string());
+                _ = fs::write(service_group.join("cgroup.procs"), pid.to_string());
             }
         }
         Ok(())
@@ -127,8 +131,8 @@ impl CgroupRoot {
 }
 
 /// Returns true for processes that may be moved: this one, a process holder, or a held program.
-fn is_ours(pid: i32) -> bool {
-    let name = || fs::read_to_string(process(pid).join("comm")).unwrap_or_default();
+fn may_be_moved(pid: i32) -> bool {
+    let name = || fs::read_to_string(proc_folder(pid).join("comm")).unwrap_or_default();
     pid == Pid::this().as_raw()
         || label_of(pid).is_some()
         || name().trim_end() == HOLDER_PROCESS_NAME
@@ -141,15 +145,15 @@ fn parse_controllers(list: &str) -> Controllers {
 }
 
 /// Returns the folder in which a process creates groups, from its files in `/proc`.
-fn find(own_group: &str, mounts: &str) -> Option<PathBuf> {
-    let own_group = own_group.lines().find_map(|line| line.strip_prefix("0::"))?;
+fn own_cgroup_folder(cgroup_file: &str, mounts: &str) -> Option<PathBuf> {
+    let cgroup_file = cgroup_file.lines().find_map(|line| line.strip_prefix("0::"))?;
     let (root, mount_point) = mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
         let mut fields = before.split(' ').skip(3);
         after.starts_with("cgroup2 ").then(|| Some((fields.next()?, fields.next()?)))?
     })?;
     // A group outside of the mounted part cannot be reached.
-    let relative = Path::new(own_group).strip_prefix(root).ok()?;
+    let relative = Path::new(cgroup_file).strip_prefix(root).ok()?;
     if relative.components().any(|part| part == Component::ParentDir) {
         return None;
     }
@@ -167,36 +171,36 @@ mod tests {
     const MOUNTS: &str = "30 24 0:26 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n\
         31 24 0:27 / /sys/fs/cgroup/unified rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
 
-    fn found(own: &str, mounts: &str) -> Option<String> {
-        find(own, mounts).map(|folder| folder.display().to_string())
+    fn own_folder(cgroup_file: &str, mounts: &str) -> Option<String> {
+        own_cgroup_folder(cgroup_file, mounts).map(|folder| folder.display().to_string())
     }
 
     #[test]
     fn a_group_is_found_below_its_cgroup2_mount() {
-        let folder = found("4:pids:/a\n0::/user/b\n", MOUNTS);
+        let folder = own_folder("4:pids:/a\n0::/user/b\n", MOUNTS);
         assert_eq!(folder.as_deref(), Some("/sys/fs/cgroup/unified/user/b"));
-        assert_eq!(found("4:pids:/a\n", MOUNTS), None);
-        assert_eq!(found("0::/\n", ""), None);
+        assert_eq!(own_folder("4:pids:/a\n", MOUNTS), None);
+        assert_eq!(own_folder("0::/\n", ""), None);
     }
 
     #[test]
     fn a_service_in_its_own_group_places_others_next_to_it() {
-        let folder = found("0::/unit.service/algonius-service\n", MOUNTS);
+        let folder = own_folder("0::/unit.service/algonius-service\n", MOUNTS);
         assert_eq!(folder.as_deref(), Some("/sys/fs/cgroup/unified/unit.service"));
     }
 
     #[test]
     fn a_mount_may_show_a_part_of_the_group_hierarchy() {
         let part = "31 24 0:27 /pod/one /cgroups rw - cgroup2 cgroup2 rw\n";
-        assert_eq!(found("0::/pod/one/a\n", part).as_deref(), Some("/cgroups/a"));
-        assert_eq!(found("0::/pod/two\n", part), None);
-        assert_eq!(found("0::/../two\n", MOUNTS), None);
+        assert_eq!(own_folder("0::/pod/one/a\n", part).as_deref(), Some("/cgroups/a"));
+        assert_eq!(own_folder("0::/pod/two\n", part), None);
+        assert_eq!(own_folder("0::/../two\n", MOUNTS), None);
     }
 
     #[test]
     fn only_controllers_with_limits_are_used() {
-        let found = parse_controllers("cpuset cpu io memory hugetlb pids rdma\n");
-        assert_eq!(found, Controllers { memory: true, pids: true });
+        let controllers = parse_controllers("cpuset cpu io memory hugetlb pids rdma\n");
+        assert_eq!(controllers, Controllers { memory: true, pids: true });
         assert_eq!(parse_controllers("hugetlb"), Controllers::default());
     }
 }

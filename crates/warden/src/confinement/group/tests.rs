@@ -12,7 +12,7 @@ use crate::testing::simulated_group;
 
 const ALL: Controllers = Controllers { memory: true, pids: true };
 
-fn delegated(processes: &[u32]) -> (tempfile::TempDir, CgroupRoot) {
+fn delegated_group(processes: &[u32]) -> (tempfile::TempDir, CgroupRoot) {
     let folder = tempfile::tempdir().unwrap();
     let cgroup_root = simulated_group(folder.path(), processes).unwrap();
     (folder, cgroup_root)
@@ -23,7 +23,7 @@ fn read(folder: &Path, name: &str) -> String {
 }
 
 fn memory_and_processes() -> ResourceLimits {
-    ResourceLimits { memory: Some(1 << 30), processes: Some(20), grouping: CgroupMode::Auto }
+    ResourceLimits { memory: Some(1 << 30), processes: Some(20), cgroup_mode: CgroupMode::Auto }
 }
 
 fn attempt() -> AttemptKey {
@@ -37,7 +37,7 @@ fn sleeper() -> Child {
 #[test]
 fn the_service_moves_to_its_own_group_to_enable_controllers() {
     let own_pid = std::process::id();
-    let (folder, cgroup_root) = delegated(&[own_pid]);
+    let (folder, cgroup_root) = delegated_group(&[own_pid]);
     assert_eq!(cgroup_root.controllers(), ALL, "to ask changes nothing");
     assert_eq!(read(folder.path(), "cgroup.subtree_control"), "cpu\n");
     let groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
@@ -49,7 +49,7 @@ fn the_service_moves_to_its_own_group_to_enable_controllers() {
 #[test]
 fn a_group_with_a_foreign_process_is_unchanged() {
     let mut foreign_process = sleeper();
-    let (folder, cgroup_root) = delegated(&[std::process::id(), foreign_process.id()]);
+    let (folder, cgroup_root) = delegated_group(&[std::process::id(), foreign_process.id()]);
     let groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
     assert_eq!(groups.controllers(), Controllers::default());
     assert_eq!(read(folder.path(), "cgroup.subtree_control"), "cpu\n");
@@ -61,7 +61,7 @@ fn a_group_with_a_foreign_process_is_unchanged() {
 
 #[test]
 fn the_root_group_is_unchanged() {
-    let (folder, cgroup_root) = delegated(&[]);
+    let (folder, cgroup_root) = delegated_group(&[]);
     fs::remove_file(folder.path().join("cgroup.type")).unwrap();
     fs::write(folder.path().join("cgroup.subtree_control"), "pids").unwrap();
     let groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
@@ -72,7 +72,7 @@ fn the_root_group_is_unchanged() {
 
 #[test]
 fn no_group_is_created_unless_one_is_required() {
-    let (folder, cgroup_root) = delegated(&[std::process::id()]);
+    let (folder, cgroup_root) = delegated_group(&[std::process::id()]);
     assert!(ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), false).is_none());
     assert!(!folder.path().join("algonius-service").exists());
     assert!(ControlGroups::open(None, Uuid::new_v4(), true).is_none());
@@ -80,7 +80,7 @@ fn no_group_is_created_unless_one_is_required() {
 
 #[tokio::test]
 async fn a_group_gets_the_limits_that_its_controllers_enforce() {
-    let (_folder, cgroup_root) = delegated(&[std::process::id()]);
+    let (_folder, cgroup_root) = delegated_group(&[std::process::id()]);
     let mut groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
     let group = groups.create(attempt(), &memory_and_processes()).unwrap();
     for (name, text) in [
@@ -98,52 +98,53 @@ async fn a_group_gets_the_limits_that_its_controllers_enforce() {
         (group.enforced_controllers().memory, group.enforced_controllers().pids),
         (false, true)
     );
-    let one = ResourceLimits { processes: None, ..memory_and_processes() };
+    let memory_only = ResourceLimits { processes: None, ..memory_and_processes() };
     assert_eq!(
-        groups.create(attempt(), &one).unwrap().enforced_controllers(),
+        groups.create(attempt(), &memory_only).unwrap().enforced_controllers(),
         Controllers::default()
     );
 }
 
 #[tokio::test]
 async fn refusals_are_known_after_the_group_is_gone() {
-    let (_folder, cgroup_root) = delegated(&[std::process::id()]);
+    let (_folder, cgroup_root) = delegated_group(&[std::process::id()]);
     let groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
     let group = groups.create(attempt(), &ResourceLimits::default()).unwrap();
     assert_eq!(group.refusals(), CgroupRefusals::default());
     let events = "low 0\nhigh 0\nmax 9\noom 2\noom_kill 3\noom_group_kill 1\n";
     fs::write(group.folder.join("memory.events"), events).unwrap();
     fs::write(group.folder.join("pids.events"), "max 7\n").unwrap();
-    let refused = CgroupRefusals { killed: 3, unstarted: 7 };
-    assert_eq!(group.refusals(), refused);
+    let refusals = CgroupRefusals { killed: 3, unstarted: 7 };
+    assert_eq!(group.refusals(), refusals);
     group.close().await;
     fs::remove_dir_all(&group.folder).unwrap();
-    assert_eq!((group.refusals(), group.is_closed()), (refused, true));
+    assert_eq!((group.refusals(), group.is_closed()), (refusals, true));
 }
 
 #[tokio::test]
 async fn groups_of_earlier_processes_end_unless_reattached() {
-    let (folder, cgroup_root) = delegated(&[std::process::id()]);
+    let (folder, cgroup_root) = delegated_group(&[std::process::id()]);
     let instance = Uuid::new_v4();
-    let earlier = ControlGroups::open(Some(cgroup_root.clone()), instance, true).unwrap();
+    let earlier_groups = ControlGroups::open(Some(cgroup_root.clone()), instance, true).unwrap();
     let (reattached, lost) = (attempt(), attempt());
     let [reattached_group, lost_group] =
-        [reattached, lost].map(|it| earlier.create(it, &ResourceLimits::default()).unwrap());
-    let other = ControlGroups::open(Some(cgroup_root.clone()), Uuid::new_v4(), true).unwrap();
-    let foreign = other.create(attempt(), &ResourceLimits::default()).unwrap();
+        [reattached, lost].map(|it| earlier_groups.create(it, &ResourceLimits::default()).unwrap());
+    let other_groups =
+        ControlGroups::open(Some(cgroup_root.clone()), Uuid::new_v4(), true).unwrap();
+    let foreign_group = other_groups.create(attempt(), &ResourceLimits::default()).unwrap();
     // A process instance that wants no groups still ends the existing ones.
-    let next = ControlGroups::open(Some(cgroup_root), instance, false).unwrap();
-    assert_eq!(next.end_all_except(&HashSet::from([reattached])).await, 1);
+    let next_groups = ControlGroups::open(Some(cgroup_root), instance, false).unwrap();
+    assert_eq!(next_groups.end_all_except(&HashSet::from([reattached])).await, 1);
     assert_eq!(read(&lost_group.folder, "cgroup.kill"), "1");
     assert!(!reattached_group.folder.join("cgroup.kill").exists());
-    assert!(!foreign.folder.join("cgroup.kill").exists(), "it is another's");
-    assert!(next.find(reattached).is_some() && next.find(attempt()).is_none());
+    assert!(!foreign_group.folder.join("cgroup.kill").exists(), "it is another's");
+    assert!(next_groups.find(reattached).is_some() && next_groups.find(attempt()).is_none());
     assert!(folder.path().join("algonius-service").exists());
 }
 
 #[tokio::test]
 async fn a_group_is_removed_with_its_subgroups() {
-    let (_folder, cgroup_root) = delegated(&[std::process::id()]);
+    let (_folder, cgroup_root) = delegated_group(&[std::process::id()]);
     let groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
     let group = groups.create(attempt(), &ResourceLimits::default()).unwrap();
     fs::create_dir_all(group.folder.join("inner/most")).unwrap();

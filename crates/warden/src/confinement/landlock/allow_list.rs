@@ -35,7 +35,7 @@ pub struct AllowList {
 pub struct ReadablePaths {
     entries: Vec<PathBuf>,
     /// Folders that were listed, with their state at that time.
-    listed: Vec<(PathBuf, FolderState)>,
+    folder_states: Vec<(PathBuf, FolderState)>,
 }
 
 /// State of a folder; a different state means that an entry was added, removed or replaced.
@@ -43,13 +43,13 @@ pub struct ReadablePaths {
 struct FolderState {
     device: u64,
     inode: u64,
-    changed: (i64, i64),
+    change_time: (i64, i64),
 }
 
 impl FolderState {
     fn of(metadata: &Metadata) -> Self {
-        let changed = (metadata.ctime(), metadata.ctime_nsec());
-        Self { device: metadata.dev(), inode: metadata.ino(), changed }
+        let change_time = (metadata.ctime(), metadata.ctime_nsec());
+        Self { device: metadata.dev(), inode: metadata.ino(), change_time }
     }
 }
 
@@ -84,12 +84,12 @@ impl ReadablePaths {
             link_folders(path).iter().for_each(|folder| readable.record_state(folder));
             resolved.insert(resolve(path));
         }
-        readable.list(Path::new("/"), &resolved);
+        readable.add_folder(Path::new("/"), &resolved);
         readable
     }
 
     /// Adds the entries of a folder, and descends into those that lead to a hidden path.
-    fn list(&mut self, folder: &Path, hidden: &BTreeSet<PathBuf>) {
+    fn add_folder(&mut self, folder: &Path, hidden: &BTreeSet<PathBuf>) {
         self.record_state(folder);
         // A folder that cannot be listed cannot be allowed either.
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -101,9 +101,9 @@ impl ReadablePaths {
             }
             let next_hidden = hidden.range(path.clone()..).next();
             if next_hidden.is_some_and(|hidden_path| hidden_path.starts_with(&path)) {
-                self.list(&path, hidden);
+                self.add_folder(&path, hidden);
             } else if path == Path::new(DEVICES_FOLDER) && geteuid().is_root() {
-                self.list_devices(&path);
+                self.add_devices(&path);
             } else {
                 self.entries.push(path);
             }
@@ -113,17 +113,20 @@ impl ReadablePaths {
     /// Records the state of a folder before its entries are read, so that a change in between is noticed.
     fn record_state(&mut self, folder: &Path) {
         if let Ok(metadata) = fs::symlink_metadata(folder) {
-            self.listed.push((folder.to_owned(), FolderState::of(&metadata)));
+            self.folder_states.push((folder.to_owned(), FolderState::of(&metadata)));
         }
     }
 
     /// Adds the devices except those through which every file can be read.
-    fn list_devices(&mut self, folder: &Path) {
+    fn add_devices(&mut self, folder: &Path) {
         self.record_state(folder);
-        let is_memory = |name: &OsStr| MEMORY_DEVICES.iter().any(|memory| name == *memory);
+        let is_memory_device = |name: &OsStr| MEMORY_DEVICES.iter().any(|memory| name == *memory);
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let Ok(kind) = entry.file_type() else { continue };
-            if !kind.is_symlink() && !kind.is_block_device() && !is_memory(&entry.file_name()) {
+            if !kind.is_symlink()
+                && !kind.is_block_device()
+                && !is_memory_device(&entry.file_name())
+            {
                 self.entries.push(entry.path());
             }
         }
@@ -135,7 +138,7 @@ impl ReadablePaths {
             fs::symlink_metadata(folder)
                 .is_ok_and(|metadata| FolderState::of(&metadata) == *recorded)
         };
-        !self.listed.is_empty() && self.listed.iter().all(is_same)
+        !self.folder_states.is_empty() && self.folder_states.iter().all(is_same)
     }
 
     /// Opens the entries. An entry that no longer exists or cannot be opened is skipped, which allows less.
@@ -147,15 +150,15 @@ impl ReadablePaths {
 
 /// Returns the folders whose links lead to a path.
 fn link_folders(path: &Path) -> Vec<PathBuf> {
-    let (mut folders, mut next) = (Vec::new(), path.to_owned());
+    let (mut folders, mut current) = (Vec::new(), path.to_owned());
     for _ in 0..MAX_LINKS {
-        let Some(link) = next.ancestors().filter(|ancestor| ancestor.is_symlink()).last() else {
+        let Some(link) = current.ancestors().filter(|ancestor| ancestor.is_symlink()).last() else {
             break;
         };
         let Some(Ok(folder)) = link.parent().map(Path::canonicalize) else { break };
         let Ok(target) = link.read_link() else { break };
-        let rest = next.strip_prefix(link).unwrap_or(Path::new("")).to_owned();
-        next = folder.join(target).join(rest);
+        let rest = current.strip_prefix(link).unwrap_or(Path::new("")).to_owned();
+        current = folder.join(target).join(rest);
         folders.push(folder);
     }
     folders
@@ -224,9 +227,9 @@ mod tests {
         let mut list = AllowList::new(vec![root.join("config/token")]);
         fs::write(root.join("config/token"), "secret").unwrap();
         fs::write(root.join("config/new"), "text").unwrap();
-        let now = below(&list.current(), &root);
-        assert!(now.contains(&"config/new".to_owned()), "{now:?}");
-        assert!(!now.contains(&"config/token".to_owned()), "{now:?}");
+        let entries = below(&list.current(), &root);
+        assert!(entries.contains(&"config/new".to_owned()), "{entries:?}");
+        assert!(!entries.contains(&"config/token".to_owned()), "{entries:?}");
     }
 
     #[test]

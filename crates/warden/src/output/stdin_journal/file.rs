@@ -37,7 +37,7 @@ impl JournalFile {
             file.clear()?;
             return Ok((file, 0, 0));
         }
-        let complete = file.uncommitted(delivered)?.unwrap_or(size);
+        let complete = file.find_uncommitted(delivered)?.unwrap_or(size);
         if complete < size {
             file.cut(complete)?;
         }
@@ -78,17 +78,17 @@ impl JournalFile {
     }
 
     /// Returns the start of the message that a killed writer did not complete.
-    fn uncommitted(&self, from: u64) -> io::Result<Option<u64>> {
-        let (mut piece, mut at) = (vec![0; MOVE_BYTES], from);
+    fn find_uncommitted(&self, start: u64) -> io::Result<Option<u64>> {
+        let (mut piece, mut offset) = (vec![0; MOVE_BYTES], start);
         loop {
-            let read = self.read_at(&mut piece, at)?;
-            if let Some(start) = piece.iter().take(read).position(|byte| *byte == UNCOMMITTED) {
-                return Ok(Some(at + start as u64));
+            let read = self.read_at(&mut piece, offset)?;
+            if let Some(position) = piece.iter().take(read).position(|byte| *byte == UNCOMMITTED) {
+                return Ok(Some(offset + position as u64));
             }
             if read < MOVE_BYTES {
                 return Ok(None);
             }
-            at += read as u64;
+            offset += read as u64;
         }
     }
 
@@ -97,24 +97,24 @@ impl JournalFile {
         // An embedding program may have the default action of SIGPIPE, which ends the process.
         let mut broken_pipe = SigSet::empty();
         broken_pipe.add(Signal::SIGPIPE);
-        let before = broken_pipe.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        let previous_mask = broken_pipe.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
         let moved = splice(&self.0, None, pipe, None, limit, SpliceFFlags::SPLICE_F_NONBLOCK);
-        if moved == Err(Errno::EPIPE) && !before.contains(Signal::SIGPIPE) {
+        if moved == Err(Errno::EPIPE) && !previous_mask.contains(Signal::SIGPIPE) {
             // Takes the signal before it is unblocked.
             let signals = SignalFd::with_flags(&broken_pipe, SfdFlags::SFD_NONBLOCK);
             _ = signals.and_then(|signals| signals.read_signal());
         }
-        _ = before.thread_set_mask(); // It was the mask before, and what was moved must not be forgotten.
+        _ = previous_mask.thread_set_mask(); // It was the mask before, and what was moved must not be forgotten.
         moved
     }
 
-    fn write_at(&self, bytes: &[u8], from: u64) -> io::Result<()> {
-        let (mut rest, mut at) = (bytes, from);
-        while !rest.is_empty() {
-            match pwrite(&self.0, rest, file_offset(at)?) {
+    fn write_at(&self, bytes: &[u8], start: u64) -> io::Result<()> {
+        let (mut remaining, mut offset) = (bytes, start);
+        while !remaining.is_empty() {
+            match pwrite(&self.0, remaining, file_offset(offset)?) {
                 Ok(written) => {
-                    rest = rest.get(written..).unwrap_or_default();
-                    at += written as u64;
+                    remaining = remaining.get(written..).unwrap_or_default();
+                    offset += written as u64;
                 }
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(errno.into()),
@@ -124,27 +124,27 @@ impl JournalFile {
     }
 
     /// Fills the buffer from a position; returns fewer bytes if the file ends before.
-    pub(super) fn read_at(&self, bytes: &mut [u8], from: u64) -> io::Result<usize> {
-        let mut read = 0;
-        while let Some(unfilled) = bytes.get_mut(read..).filter(|unfilled| !unfilled.is_empty()) {
-            match pread(&self.0, unfilled, file_offset(from + read as u64)?)? {
+    pub(super) fn read_at(&self, bytes: &mut [u8], start: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while let Some(unfilled) = bytes.get_mut(filled..).filter(|unfilled| !unfilled.is_empty()) {
+            match pread(&self.0, unfilled, file_offset(start + filled as u64)?)? {
                 0 => break,
-                more => read += more,
+                count => filled += count,
             }
         }
-        Ok(read)
+        Ok(filled)
     }
 }
 
 /// Returns the number of bytes in a pipe.
 #[expect(unsafe_code, reason = "no safe wrapper tells what a pipe holds")]
-pub(super) fn unread(pipe: &OwnedFd) -> Result<u32, Errno> {
-    let mut unread: libc::c_int = 0;
+pub(super) fn unread_bytes(pipe: &OwnedFd) -> Result<u32, Errno> {
+    let mut count: libc::c_int = 0;
     // SAFETY: the call writes one integer, and the place lives longer than the call.
-    Errno::result(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut unread) })?;
-    Ok(unread.unsigned_abs())
+    Errno::result(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut count) })?;
+    Ok(count.unsigned_abs())
 }
 
-fn file_offset(at: u64) -> io::Result<i64> {
-    i64::try_from(at).map_err(io::Error::other)
+fn file_offset(offset: u64) -> io::Result<i64> {
+    i64::try_from(offset).map_err(io::Error::other)
 }

@@ -1,12 +1,12 @@
 //! Arguments and file names of a program: templates, checked against its input and output patterns.
 
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::program::{InputPattern, OutputPattern};
+use algonius_actors::model::program::{InputMethod, OutputMethod};
 use toml::de::DeValue;
 
 use crate::config::diagnostics::{DiagnosticBuilder, from_message};
 use crate::config::table::{ConfigReader, Section, SourcePosition, Spanned, value};
-use crate::platform::template::{NAMES, Template, TemplateError};
+use crate::platform::template::{EXECUTION_NAMES, Template, TemplateError};
 
 /// Names that a file name may use: values that the caller chooses are not among them.
 const FILE_NAME_VARIABLES: [&str; 5] = ["execution_id", "agent_id", "attempt", "turn", "timestamp"];
@@ -33,7 +33,7 @@ impl Arguments {
     /// input arguments.
     pub(crate) fn read(section: &mut Section<'_>, access: Access, has_model: bool) -> Self {
         let reader = section.reader;
-        let before = reader.count();
+        let faults_before = reader.fault_count();
         let mut texts = section.texts("args").unwrap_or_default();
         for (key, entry) in section.section("cli_args").entries() {
             let entry = Spanned { position: entry.position.hidden(), ..entry };
@@ -52,12 +52,12 @@ impl Arguments {
         texts.extend(model_texts.into_iter().filter(|_| has_model));
         let input_texts = section.texts("input_args").unwrap_or_default();
         let parse = |texts: Vec<_>| -> Vec<_> {
-            texts.into_iter().filter_map(|template| argument(reader, template)).collect()
+            texts.into_iter().filter_map(|template| parse_argument(reader, template)).collect()
         };
         let (mut list, input_arguments) = (parse(texts), parse(input_texts));
         let input_count = input_arguments.len();
         list.extend(input_arguments);
-        let is_broken = reader.count() > before;
+        let is_broken = reader.fault_count() > faults_before;
         let arguments = Self { key: "args", list, input_count, is_broken };
         arguments.forbid_name(section, "session_id", "in `[agents.<id>.session]` only");
         arguments.forbid_name(section, "uuid", "in `session.new_args` only");
@@ -67,10 +67,11 @@ impl Arguments {
     /// Reads the list of this key; `None` if there is none.
     pub(crate) fn read_list(section: &mut Section<'_>, key: &'static str) -> Option<Self> {
         let reader = section.reader;
-        let before = reader.count();
+        let faults_before = reader.fault_count();
         let texts = section.texts(key)?;
-        let list = texts.into_iter().filter_map(|template| argument(reader, template)).collect();
-        Some(Self { key, list, input_count: 0, is_broken: reader.count() > before })
+        let list =
+            texts.into_iter().filter_map(|template| parse_argument(reader, template)).collect();
+        Some(Self { key, list, input_count: 0, is_broken: reader.fault_count() > faults_before })
     }
 
     /// Returns true if an argument uses this name.
@@ -132,12 +133,12 @@ impl Arguments {
     pub(crate) fn check_patterns(
         &self,
         section: &Section<'_>,
-        input: InputPattern,
-        output: OutputPattern,
+        input: InputMethod,
+        output: OutputMethod,
     ) {
-        self.check_name(section, ["input", "args", "input"], input == InputPattern::Args);
-        self.check_name(section, ["input_file", "file", "input"], input == InputPattern::File);
-        self.check_name(section, ["output_file", "file", "output"], output == OutputPattern::File);
+        self.check_name(section, ["input", "args", "input"], input == InputMethod::Args);
+        self.check_name(section, ["input_file", "file", "input"], input == InputMethod::File);
+        self.check_name(section, ["output_file", "file", "output"], output == OutputMethod::File);
     }
 
     /// Checks that an argument uses a name if and only if the pattern requires it.
@@ -163,7 +164,7 @@ fn access_arguments(mut section: Section<'_>, access: Access) -> Vec<Spanned<Str
     }
 }
 
-fn argument(reader: &ConfigReader<'_>, template: Spanned<String>) -> Option<Argument> {
+fn parse_argument(reader: &ConfigReader<'_>, template: Spanned<String>) -> Option<Argument> {
     let names = template_names(reader, (&template.value, &template.position))?;
     Some(Argument { template, names })
 }
@@ -174,9 +175,9 @@ pub(crate) fn file_name(section: &mut Section<'_>, key: &'static str, default: &
     let Some(text) = section.nonblank(key) else { return default.to_owned() };
     let names = template_names(reader, (&text.value, &text.position)).unwrap_or_default();
     if let Some(name) = names.iter().find(|name| !FILE_NAME_VARIABLES.contains(&name.as_str())) {
-        let known = format!("allowed: {}", FILE_NAME_VARIABLES.join(", "));
+        let allowed = format!("allowed: {}", FILE_NAME_VARIABLES.join(", "));
         let diagnostic =
-            from_message(format!("`{name}` may not stand in the name of a file")).hint(known);
+            from_message(format!("`{name}` may not stand in the name of a file")).hint(allowed);
         reader.error(&text.position, diagnostic);
     }
     if text.value.contains('/') || text.value.contains("..") || text.value == "." {
@@ -203,7 +204,7 @@ pub(crate) fn template_names(
 fn template_diagnostic(error: &TemplateError) -> DiagnosticBuilder {
     let diagnostic = from_message(error.to_string());
     match error {
-        TemplateError::Unknown { name } => diagnostic.suggest_from(name, NAMES),
+        TemplateError::Unknown { name } => diagnostic.suggest_from(name, EXECUTION_NAMES),
         TemplateError::Syntax { .. } => diagnostic.hint("a literal `{{` is written `{{ '{{' }}`"),
         _ => diagnostic,
     }

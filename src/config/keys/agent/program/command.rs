@@ -23,12 +23,12 @@ impl ProgramCommand {
     }
 }
 
-/// Reads `command` and searches its file, on `path` unless it is a path itself.
+/// Reads `command` and searches its file, on `search_path` unless it is a path itself.
 ///
 /// If a missing program is no error, the command stays as written.
 pub(crate) fn read(
     section: &mut Section<'_>,
-    path: Option<&str>,
+    search_path: Option<&str>,
     missing_severity: Severity,
 ) -> Option<ProgramCommand> {
     let reader = section.reader;
@@ -38,14 +38,14 @@ pub(crate) fn read(
         return None;
     }
     let command = section.nonblank("command")?;
-    let search = ProgramSearch::new(reader, &command.value, path);
-    let found = search.find();
-    if found.is_none() {
+    let search = ProgramSearch::new(reader, &command.value, search_path);
+    let file = search.find();
+    if file.is_none() {
         let (severity, diagnostic) = missing_command(&command.value, missing_severity);
         reader.record(severity, &command.position, diagnostic);
     }
-    let is_missing = found.is_none();
-    let value = found.unwrap_or_else(|| PathBuf::from(&command.value));
+    let is_missing = file.is_none();
+    let value = file.unwrap_or_else(|| PathBuf::from(&command.value));
     Some(ProgramCommand { file: Spanned { value, position: command.position }, search, is_missing })
 }
 

@@ -21,35 +21,35 @@ pub(crate) fn read(
     missing_severity: Severity,
 ) -> BTreeMap<String, Variable> {
     let reader = agent.reader;
-    let mut variables = Variables { reader, missing_severity, known: BTreeMap::new() };
+    let mut variables = Variables { reader, missing_severity, variables: BTreeMap::new() };
     variables.add_table(agent.section("env"));
     variables.add_access_table(agent.section("access_env"), access);
     for (name, entry) in agent.section("env_from").entries() {
         let entry = Spanned { position: entry.position.hidden(), ..entry };
-        if let Some(from) = value::text(reader, &entry) {
-            let found = reader.env(from);
-            variables.add_secret(&name, &entry.position, found.ok_or(VARIABLE_NOT_SET.to_owned()));
+        if let Some(source_variable) = value::text(reader, &entry) {
+            let value = reader.env(source_variable);
+            variables.add_secret(&name, &entry.position, value.ok_or(VARIABLE_NOT_SET.to_owned()));
         }
     }
     for (name, entry) in agent.section("env_file").entries() {
         let entry = Spanned { position: entry.position.hidden(), ..entry };
         if let Some(path) = value::text(reader, &entry) {
-            let found = reader.secret_file(&reader.resolve(path));
-            let found = found.map_err(|error| format!("cannot be read: {error}"));
-            variables.add_secret(&name, &entry.position, found);
+            let value = reader.read_secret_file(&reader.resolve(path));
+            let value = value.map_err(|error| format!("cannot be read: {error}"));
+            variables.add_secret(&name, &entry.position, value);
         }
     }
     for name in agent.texts("env_allow").unwrap_or_default() {
         variables.add_inherited(&name);
     }
-    variables.known
+    variables.variables
 }
 
 /// Variables that were collected so far.
 struct Variables<'c> {
     reader: &'c ConfigReader<'c>,
     missing_severity: Severity,
-    known: BTreeMap<String, Variable>,
+    variables: BTreeMap<String, Variable>,
 }
 
 impl Variables<'_> {
@@ -67,13 +67,15 @@ impl Variables<'_> {
 
     /// Adds the values of the table for this access; those of the other are only checked.
     fn add_access_table(&mut self, mut section: Section<'_>, access: Access) {
-        for (key, of) in [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)] {
+        for (key, table_access) in
+            [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)]
+        {
             let table = section.section(key);
-            if of == access {
+            if table_access == access {
                 self.add_table(table);
             } else {
                 let (reader, missing_severity) = (self.reader, self.missing_severity);
-                Variables { reader, missing_severity, known: BTreeMap::new() }.add_table(table);
+                Variables { reader, missing_severity, variables: BTreeMap::new() }.add_table(table);
             }
         }
         section.finish();
@@ -85,7 +87,7 @@ impl Variables<'_> {
         if !is_name(&name.value) {
             return self.reader.error(&name.position, "is not the name of a variable");
         }
-        if self.known.contains_key(&name.value) {
+        if self.variables.contains_key(&name.value) {
             return;
         }
         let Some(value) = self.reader.env(&name.value) else { return };
@@ -111,8 +113,8 @@ impl Variables<'_> {
             }
             Err(error) => return self.reader.error(&text.position, error.to_string()),
         };
-        let is_secret =
-            is_secret_name(&name.value) || expanded.names.iter().any(|n| is_secret_name(n));
+        let is_secret = is_secret_name(&name.value)
+            || expanded.names.iter().any(|used_name| is_secret_name(used_name));
         let secrecy = if is_secret { VariableSecrecy::Secret } else { VariableSecrecy::Plain };
         self.set(name, Variable { value: expanded.text, secrecy }, &text.position);
     }
@@ -122,9 +124,9 @@ impl Variables<'_> {
         &mut self,
         name: &Spanned<String>,
         position: &SourcePosition,
-        found: Result<String, String>,
+        read_value: Result<String, String>,
     ) {
-        match found {
+        match read_value {
             Ok(value) => {
                 self.set(name, Variable { value, secrecy: VariableSecrecy::Secret }, position);
             }
@@ -146,7 +148,7 @@ impl Variables<'_> {
         if variable.secrecy == VariableSecrecy::Secret {
             self.register_for_redaction(&variable.value, position);
         }
-        if self.known.insert(name.value.clone(), variable).is_some() {
+        if self.variables.insert(name.value.clone(), variable).is_some() {
             self.reader.error(&name.position, "this variable is set twice");
         }
     }
@@ -218,6 +220,7 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
 
 /// Returns true if a text can be a name of a variable or parameter.
 pub(crate) fn is_name(text: &str) -> bool {
-    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    text.bytes().all(word) && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
+    let is_word_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    text.bytes().all(is_word_byte)
+        && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
 }

@@ -2,7 +2,7 @@
 
 use algonius_actors::model::agent::Capacity;
 use algonius_actors::model::program::stdio_protocol::{PoolSettings, StdioProtocol};
-use algonius_actors::model::program::{OutputPattern, ProgramSpec};
+use algonius_actors::model::program::{OutputMethod, ProgramSpec};
 
 use crate::config::diagnostics::{Severity, from_message};
 use crate::config::keys::limits::AgentSettingBounds;
@@ -26,9 +26,9 @@ pub(crate) fn read(
         }
     }
     let keep_alive = section.flag("keep_alive", true);
-    let idle = section.seconds("session_timeout", limits.session_timeout);
-    let running = capacity.running.map_or(0, |running| u64::from(running.get()));
-    let max_sessions = section.count("max_sessions", ValueBounds::new(1, 1000, running.max(1)));
+    let idle_timeout = section.seconds("session_timeout", limits.session_timeout);
+    let max_running = capacity.max_running.map_or(0, |max_running| u64::from(max_running.get()));
+    let max_sessions = section.count("max_sessions", ValueBounds::new(1, 1000, max_running.max(1)));
     let Some(program) = program.filter(|_| is_interactive) else {
         let message = "needs `mode = \"interactive\"`: a turn is of a program that is kept";
         if section.has("turn") && !is_interactive {
@@ -36,7 +36,7 @@ pub(crate) fn read(
         }
         return;
     };
-    if running == 0 || max_sessions < running {
+    if max_running == 0 || max_sessions < max_running {
         let diagnostic =
             from_message("must not be less than `max_concurrent`, which must have an end");
         let position = section.position.below("max_sessions").hidden();
@@ -45,7 +45,7 @@ pub(crate) fn read(
     if keep_alive {
         check_pooling(section, program);
         let max_sessions = usize::try_from(max_sessions).unwrap_or(usize::MAX);
-        program.pool = Some(PoolSettings { idle, max_sessions });
+        program.pool = Some(PoolSettings { idle: idle_timeout, max_sessions });
     } else if program.session.is_none() {
         let diagnostic = from_message(
             "needs `session`: a program that ends must be able to resume",
@@ -61,20 +61,22 @@ pub(crate) fn read(
 
 /// Checks that the end of an answer can be detected.
 fn check_pooling(section: &Section<'_>, program: &ProgramSpec) {
-    let at = |key: &str| section.position.below(key).hidden();
-    if program.dialogue.is_none() {
+    let position_of = |key: &str| section.position.below(key).hidden();
+    if program.stdio_protocol.is_none() {
         let diagnostic =
             from_message("needs `turn`, which defines the end of an answer, or \"json-rpc\"")
                 .hint("write `turn = { prompt = \"> \" }` or `turn = { end_line = \"...\" }`");
-        section.reader.record(Severity::Error, &at("mode"), diagnostic);
+        section.reader.record(Severity::Error, &position_of("mode"), diagnostic);
     }
-    let is_turns = matches!(program.dialogue, Some(StdioProtocol::Turns(_)));
+    let has_turns = matches!(program.stdio_protocol, Some(StdioProtocol::Turns(_)));
     let success = &program.success;
     if success.artifact.is_some() || success.check.is_some() || success.schema.is_some() {
         let diagnostic = "success conditions apply only to programs that end with their answer";
-        section.reader.error(&at("success"), diagnostic);
+        section.reader.error(&position_of("success"), diagnostic);
     }
-    if is_turns && program.output == OutputPattern::File {
-        section.reader.error(&at("output"), "a program that is kept answers on standard output");
+    if has_turns && program.output == OutputMethod::File {
+        section
+            .reader
+            .error(&position_of("output"), "a program that is kept answers on standard output");
     }
 }

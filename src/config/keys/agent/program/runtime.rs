@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::program::program_runtime::{OwnHome, ProgramRuntime, VersionSpec};
+use algonius_actors::model::program::program_runtime::{AgentHome, ProgramRuntime, VersionSpec};
 use algonius_actors::model::program::version::VersionRange;
 use algonius_actors::model::program::{Variable, VariableSecrecy};
 
@@ -30,15 +30,15 @@ const DEFAULT_VERSION_PATTERN: &str = r"\d+(?:\.\d+)+";
 /// Reads the runtime settings, and sets the home among the variables.
 pub(crate) fn read(
     section: &mut Section<'_>,
-    own: Option<OwnHome>,
+    agent_home: Option<AgentHome>,
     env: &mut BTreeMap<String, Variable>,
 ) -> ProgramRuntime {
-    let home = set_home(section, own.as_ref(), env);
+    let home = set_home(section, agent_home.as_ref(), env);
     ProgramRuntime {
         model: model(section),
         home,
-        own: own.map(Box::new),
-        version: version(section).map(Box::new),
+        agent_home: agent_home.map(Box::new),
+        version: version_spec(section).map(Box::new),
         preset: None,
     }
 }
@@ -55,11 +55,11 @@ fn model(section: &mut Section<'_>) -> Option<String> {
 /// Reads the agent's private home, if it has one, and the files that are written into it.
 ///
 /// An agent with a dynamic user always has one.
-pub(crate) fn own_home(
+pub(crate) fn agent_home(
     section: &mut Section<'_>,
     (id, data_dir): (&AgentId, &Path),
     is_needed: bool,
-) -> Option<OwnHome> {
+) -> Option<AgentHome> {
     let home = section.keyword("home", &HOMES);
     let has_home_files = section.has("home_files");
     let files = home_files(section.section("home_files"));
@@ -84,7 +84,7 @@ pub(crate) fn own_home(
         .hint("set `server.data_dir` to a folder elsewhere");
         section.reader.warning(&position, diagnostic);
     }
-    Some(OwnHome { path: data_dir.join(HOMES_DIR).join(id.as_str()), files })
+    Some(AgentHome { path: data_dir.join(HOMES_DIR).join(id.as_str()), files })
 }
 
 /// Reads texts by their paths in the home.
@@ -108,11 +108,11 @@ fn home_files(section: Section<'_>) -> BTreeMap<String, String> {
 /// Sets HOME to the private home; a fault if the file sets another one.
 fn set_home(
     section: &Section<'_>,
-    own: Option<&OwnHome>,
+    agent_home: Option<&AgentHome>,
     env: &mut BTreeMap<String, Variable>,
 ) -> PathBuf {
-    if let Some(own) = own {
-        let value = own.path.display().to_string();
+    if let Some(agent_home) = agent_home {
+        let value = agent_home.path.display().to_string();
         let home = Variable { value, secrecy: VariableSecrecy::Plain };
         if env.insert("HOME".to_owned(), home).is_some() {
             let position = section.position.below("env.HOME").hidden();
@@ -126,7 +126,7 @@ fn set_home(
 }
 
 /// Reads `[agents.<id>.program_version]`: the arguments and pattern for the version of the program.
-fn version(agent: &mut Section<'_>) -> Option<VersionSpec> {
+fn version_spec(agent: &mut Section<'_>) -> Option<VersionSpec> {
     let is_given = agent.has("program_version");
     let mut section = agent.section("program_version");
     let args = section.texts("args");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use algonius_actors::model::program::stdio_protocol::ControlProtocol;
-use algonius_actors::model::program::{InputPattern, OutputPattern};
+use algonius_actors::model::program::{InputMethod, OutputMethod};
 use algonius_actors::model::session::{LostSessionRules, SessionSpec};
 use regex::Regex;
 
@@ -24,53 +24,62 @@ const MISSING_SESSION_ID: &str = "nothing tells the id of a session: give `new_a
 pub(crate) fn read(
     agent: &mut Section<'_>,
     default: &Arguments,
-    input: Option<InputPattern>,
-    output: Option<OutputPattern>,
+    input: Option<InputMethod>,
+    output: Option<OutputMethod>,
     protocol: Option<ControlProtocol>,
 ) -> (Option<SessionSpec>, SessionSettings) {
     let is_given = agent.has("session");
-    let mut from = agent.section("session");
-    let section = &mut from;
-    let additional = Arguments::read_list(section, "resume_args");
-    let replacement = Arguments::read_list(section, "args");
-    let new = Arguments::read_list(section, "new_args");
+    let mut table = agent.section("session");
+    let section = &mut table;
+    let added_arguments = Arguments::read_list(section, "resume_args");
+    let replacing_arguments = Arguments::read_list(section, "args");
+    let new_session_arguments = Arguments::read_list(section, "new_args");
     let templates = |arguments: &Option<Arguments>| arguments.as_ref().map(Arguments::templates);
     let with_added = |added: Vec<String>| default.templates_with(added);
     let mut session_spec = SessionSpec {
-        begin: with_added(templates(&new).unwrap_or_default()),
-        resume: templates(&replacement)
-            .unwrap_or_else(|| with_added(templates(&additional).unwrap_or_default())),
-        gives_id: new.as_ref().is_some_and(|new| new.uses_name("uuid")),
+        start_args: with_added(templates(&new_session_arguments).unwrap_or_default()),
+        resume_args: templates(&replacing_arguments)
+            .unwrap_or_else(|| with_added(templates(&added_arguments).unwrap_or_default())),
+        gives_id: new_session_arguments
+            .as_ref()
+            .is_some_and(|new_session_arguments| new_session_arguments.uses_name("uuid")),
         ttl: ttl(section),
         regex: regex(section, "regex"),
         json_pointer: pointer(section, "json_pointer"),
-        lost: LostSessionRules {
+        lost_rules: LostSessionRules {
             exit_codes: exit_codes(section, "unknown_session_exit_codes").unwrap_or_default(),
             regex: regex(section, "unknown_session_regex"),
         },
     };
-    let settings = SessionSettings::read(section, protocol.is_some());
+    let session_settings = SessionSettings::read(section, protocol.is_some());
     if let Some(protocol) = protocol {
         refuse_arguments(section);
         if protocol == ControlProtocol::ClaudeControl {
             resume_by_arguments(&mut session_spec, default);
         }
     } else if is_given {
-        if let (Some(replacement), Some(input), Some(output)) = (&replacement, input, output) {
-            replacement.check_patterns(section, input, output);
+        if let (Some(replacing_arguments), Some(input), Some(output)) =
+            (&replacing_arguments, input, output)
+        {
+            replacing_arguments.check_patterns(section, input, output);
         }
-        check(section, [&additional, &replacement, &new], &session_spec, output);
+        check_session(
+            section,
+            [&added_arguments, &replacing_arguments, &new_session_arguments],
+            &session_spec,
+            output,
+        );
     }
-    from.finish();
+    table.finish();
     // An interactive agent names its sessions itself.
-    ((is_given || protocol.is_some()).then_some(session_spec), settings)
+    ((is_given || protocol.is_some()).then_some(session_spec), session_settings)
 }
 
 /// Sets how claude-control resumes a session: no message of the protocol does, only the arguments of the program.
 fn resume_by_arguments(session_spec: &mut SessionSpec, default: &Arguments) {
     let added = ["--resume", "{{ session_id }}"];
-    session_spec.resume = default.templates_with(added.map(str::to_owned).to_vec());
-    session_spec.lost.regex = Regex::new("No conversation found with session ID").ok();
+    session_spec.resume_args = default.templates_with(added.map(str::to_owned).to_vec());
+    session_spec.lost_rules.regex = Regex::new("No conversation found with session ID").ok();
 }
 
 /// Reports the keys of programs that end with their answer.
@@ -92,18 +101,18 @@ fn refuse_arguments(section: &Section<'_>) {
 }
 
 /// Checks that the program can resume a session, and that a session id is available.
-fn check(
+fn check_session(
     section: &Section<'_>,
-    [additional, replacement, new]: [&Option<Arguments>; 3],
+    [added_arguments, replacing_arguments, new_session_arguments]: [&Option<Arguments>; 3],
     session_spec: &SessionSpec,
-    output: Option<OutputPattern>,
+    output: Option<OutputMethod>,
 ) {
-    let at = |key: &str| section.position.below(key).hidden();
-    match (additional, replacement) {
+    let position_of = |key: &str| section.position.below(key).hidden();
+    match (added_arguments, replacing_arguments) {
         (Some(_), Some(_)) => {
             let diagnostic =
                 "give `args`, which are all, or `resume_args`, which are added: not both";
-            section.reader.error(&at("args"), diagnostic);
+            section.reader.error(&position_of("args"), diagnostic);
         }
         (Some(resume), None) | (None, Some(resume)) => {
             resume.require_name(section, "session_id");
@@ -114,16 +123,16 @@ fn check(
                 from_message("is needed").hint("write `[\"--resume\", \"{{ session_id }}\"]`");
             section.reader.record(
                 crate::config::diagnostics::Severity::Error,
-                &at("resume_args"),
+                &position_of("resume_args"),
                 diagnostic,
             );
         }
     }
-    if let Some(new) = new {
-        new.forbid_name(section, "session_id", "when a session is resumed only");
+    if let Some(new_session_arguments) = new_session_arguments {
+        new_session_arguments.forbid_name(section, "session_id", "when a session is resumed only");
     }
     let has_id_source = session_spec.regex.is_some() || session_spec.json_pointer.is_some();
-    let is_plain_output = matches!(output, Some(OutputPattern::Stdout | OutputPattern::File));
+    let is_plain_output = matches!(output, Some(OutputMethod::Stdout | OutputMethod::File));
     if is_plain_output && !has_id_source && !session_spec.gives_id {
         section.reader.error(&section.position.clone().hidden(), MISSING_SESSION_ID);
     }

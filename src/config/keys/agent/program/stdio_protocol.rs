@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use algonius_actors::model::program::stdio_protocol::{
-    ControlSpec, Framing, MessageTemplate, NoticeKind, NoticeMethod, Prompt, RpcCall, RpcSpec,
+    ControlSpec, Framing, MessageTemplate, NoticeKind, NoticeRule, Prompt, RpcCall, RpcSpec,
     StdioProtocol, TurnEnd, TurnSpec,
 };
-use algonius_actors::model::program::{InputPattern, OutputPattern};
+use algonius_actors::model::program::{InputMethod, OutputMethod};
 use serde_json::Value;
 
 use super::arguments::template_names;
@@ -17,7 +17,7 @@ use crate::config::table::{ConfigReader, Section, ValueShape, WrittenValue, json
 const FRAMINGS: [(&str, Framing); 2] =
     [("lines", Framing::Lines), ("content-length", Framing::ContentLength)];
 
-const KINDS: [(&str, NoticeKind); 4] = [
+const NOTICE_KINDS: [(&str, NoticeKind); 4] = [
     ("text", NoticeKind::Text),
     ("status", NoticeKind::Status),
     ("usage", NoticeKind::Usage),
@@ -30,8 +30,8 @@ const FILE_VARIABLES: [&str; 2] = ["input_file", "output_file"];
 /// Reads the protocol; `None` if the program reads its input to the end.
 pub(crate) fn read(
     agent: &mut Section<'_>,
-    input: Option<InputPattern>,
-    output: Option<OutputPattern>,
+    input: Option<InputMethod>,
+    output: Option<OutputMethod>,
     control: Option<ControlSpec>,
 ) -> Option<StdioProtocol> {
     let (has_rpc, has_turns) = (agent.has("json_rpc"), agent.has("turn"));
@@ -40,37 +40,39 @@ pub(crate) fn read(
     if let Some(control) = control {
         return Some(StdioProtocol::Control(Box::new(control)));
     }
-    let (is_in, is_out) =
-        (input == Some(InputPattern::JsonRpc), output == Some(OutputPattern::JsonRpc));
-    let at = |key: &str| agent.position.below(key).hidden();
-    if is_in != is_out && input.is_some() && output.is_some() {
+    let (is_rpc_input, is_rpc_output) =
+        (input == Some(InputMethod::JsonRpc), output == Some(OutputMethod::JsonRpc));
+    let position_of = |key: &str| agent.position.below(key).hidden();
+    if is_rpc_input != is_rpc_output && input.is_some() && output.is_some() {
         let diagnostic = "`input` and `output` are \"json-rpc\" together or not at all";
-        agent.reader.error(&at(if is_in { "output" } else { "input" }), diagnostic);
+        agent.reader.error(&position_of(if is_rpc_input { "output" } else { "input" }), diagnostic);
     }
-    if is_in && !has_rpc {
+    if is_rpc_input && !has_rpc {
         let diagnostic = from_message("is needed with `input = \"json-rpc\"`");
         let diagnostic = diagnostic.hint("write `json_rpc = { method = \"...\" }`");
         agent.reader.record(
             crate::config::diagnostics::Severity::Error,
-            &at("json_rpc"),
+            &position_of("json_rpc"),
             diagnostic,
         );
     }
-    if has_rpc && !is_in {
-        agent.reader.error(&at("json_rpc"), "has a meaning with `input = \"json-rpc\"` only");
+    if has_rpc && !is_rpc_input {
+        agent
+            .reader
+            .error(&position_of("json_rpc"), "has a meaning with `input = \"json-rpc\"` only");
     }
-    if has_turns && input != Some(InputPattern::Stdin) {
-        agent.reader.error(&at("turn"), "has a meaning with `input = \"stdin\"` only");
+    if has_turns && input != Some(InputMethod::Stdin) {
+        agent.reader.error(&position_of("turn"), "has a meaning with `input = \"stdin\"` only");
     }
-    if is_in {
+    if is_rpc_input {
         rpc.map(|rpc| StdioProtocol::Rpc(Box::new(rpc)))
     } else {
         turns.map(|turns| StdioProtocol::Turns(Box::new(turns)))
     }
 }
 
-fn rpc(mut from: Section<'_>, is_given: bool) -> Option<RpcSpec> {
-    let section = &mut from;
+fn rpc(mut table: Section<'_>, is_given: bool) -> Option<RpcSpec> {
+    let section = &mut table;
     let framing =
         section.keyword("framing", &FRAMINGS).map(|found| found.value).unwrap_or_default();
     let method = section.nonblank("method").map(|text| text.value);
@@ -82,48 +84,48 @@ fn rpc(mut from: Section<'_>, is_given: bool) -> Option<RpcSpec> {
         framing,
         initialize: call(section, "initialize"),
         initialized: call(section, "initialized"),
-        ask: RpcCall { method: method.unwrap_or_default(), params: params.unwrap_or_default() },
+        submit: RpcCall { method: method.unwrap_or_default(), params: params.unwrap_or_default() },
         cancel: call(section, "cancel"),
         result: pointer(section, "result").unwrap_or_default(),
         session: pointer(section, "session"),
         usage: pointer(section, "usage"),
         notices: notices(section),
-        transient_codes: codes(section),
+        transient_codes: error_codes(section),
     };
-    from.finish();
+    table.finish();
     is_given.then_some(spec)
 }
 
 /// Reads a method call, with a template of its parameters.
 fn call(section: &mut Section<'_>, key: &'static str) -> Option<RpcCall> {
     let is_given = section.has(key);
-    let mut from = section.section(key);
-    let method = from.nonblank("method").map(|text| text.value);
+    let mut table = section.section(key);
+    let method = table.nonblank("method").map(|text| text.value);
     if is_given && method.is_none() {
-        from.reader.error(&from.position.below("method").hidden(), "is needed");
+        table.reader.error(&table.position.below("method").hidden(), "is needed");
     }
-    let params = template(&mut from, "params").unwrap_or_default();
-    from.finish();
+    let params = template(&mut table, "params").unwrap_or_default();
+    table.finish();
     Some(RpcCall { method: method?, params })
 }
 
 /// Reads the meaning of notifications by method.
-fn notices(section: &mut Section<'_>) -> BTreeMap<String, NoticeMethod> {
+fn notices(section: &mut Section<'_>) -> BTreeMap<String, NoticeRule> {
     let mut notices = BTreeMap::new();
-    for (method, mut from) in section.sections("notifications") {
-        let kind = from.keyword("kind", &KINDS).map(|found| found.value);
-        let pointer = pointer(&mut from, "pointer").unwrap_or_default();
-        if kind.is_none() && !from.has("kind") {
-            from.reader.error(&from.position.below("kind").hidden(), "is needed");
+    for (method, mut table) in section.sections("notifications") {
+        let kind = table.keyword("kind", &NOTICE_KINDS).map(|found| found.value);
+        let pointer = pointer(&mut table, "pointer").unwrap_or_default();
+        if kind.is_none() && !table.has("kind") {
+            table.reader.error(&table.position.below("kind").hidden(), "is needed");
         }
-        from.finish();
-        notices.extend(kind.map(|kind| (method.value, NoticeMethod { kind, pointer })));
+        table.finish();
+        notices.extend(kind.map(|kind| (method.value, NoticeRule { kind, pointer })));
     }
     notices
 }
 
 /// Reads error codes.
-fn codes(section: &mut Section<'_>) -> Vec<i64> {
+fn error_codes(section: &mut Section<'_>) -> Vec<i64> {
     let reader = section.reader;
     let items = section.list("transient_codes").unwrap_or_default();
     let code = |item: WrittenValue<'_>| {
@@ -137,8 +139,8 @@ fn codes(section: &mut Section<'_>) -> Vec<i64> {
     items.into_iter().filter_map(code).collect()
 }
 
-fn turns(mut from: Section<'_>, is_given: bool) -> Option<TurnSpec> {
-    let section = &mut from;
+fn turns(mut table: Section<'_>, is_given: bool) -> Option<TurnSpec> {
+    let section = &mut table;
     let message = message_template(section, "message");
     let interrupt = message_template(section, "interrupt");
     let line = section.nonblank("end_line").map(|text| TurnEnd::Line(text.value));
@@ -151,7 +153,7 @@ fn turns(mut from: Section<'_>, is_given: bool) -> Option<TurnSpec> {
         let diagnostic = "needs one of `prompt`, `end_line`, `end_regex` and `end_json`";
         section.reader.error(&section.position.clone().hidden(), diagnostic);
     }
-    from.finish();
+    table.finish();
     let message = message.unwrap_or_else(MessageTemplate::default_template);
     is_given.then(|| Some(TurnSpec { message, end: ends.pop()?, interrupt, echo }))?
 }
@@ -159,9 +161,9 @@ fn turns(mut from: Section<'_>, is_given: bool) -> Option<TurnSpec> {
 /// Reads `prompt` and `prompt_at_start`.
 fn prompt(section: &mut Section<'_>) -> Option<Prompt> {
     let text = section.nonblank("prompt");
-    let at_start = section.entry("prompt_at_start").map(|entry| entry.position.clone());
+    let at_start_position = section.entry("prompt_at_start").map(|entry| entry.position.clone());
     let is_at_start = section.flag("prompt_at_start", true);
-    if let Some(position) = at_start.filter(|_| text.is_none()) {
+    if let Some(position) = at_start_position.filter(|_| text.is_none()) {
         section.reader.error(&position, "has a meaning with `prompt` only");
     }
     let text = text?;
@@ -203,11 +205,11 @@ fn template(section: &mut Section<'_>, key: &'static str) -> Option<Value> {
     section.record_shape(key, || ValueShape::Any);
     let entry = section.entry(key)?;
     let document = json::from_toml(section.reader, &entry)?;
-    check(section.reader, &entry, &document);
+    check_templates(section.reader, &entry, &document);
     Some(document)
 }
 
-fn check(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>, document: &Value) {
+fn check_templates(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>, document: &Value) {
     match document {
         Value::String(text) => {
             let position = entry.position.clone().hidden();
@@ -216,8 +218,10 @@ fn check(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>, document: &Value) 
                 reader.error(&position, format!("`{{{{ {name} }}}}` has no value here"));
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| check(reader, entry, item)),
-        Value::Object(members) => members.values().for_each(|item| check(reader, entry, item)),
+        Value::Array(items) => items.iter().for_each(|item| check_templates(reader, entry, item)),
+        Value::Object(members) => {
+            members.values().for_each(|item| check_templates(reader, entry, item));
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -4,13 +4,13 @@
 use std::path::PathBuf;
 
 use algonius_actors::model::agent::success_criteria::{
-    CheckCommand, FailureMatchers, FailureRules, OwnRetries, SuccessCriteria, UsageRules,
+    CheckCommand, FailureMatchers, FailureRules, OwnRetryRules, SuccessCriteria, UsageRules,
 };
 use serde_json::Value;
 use toml::de::DeValue;
 
 use crate::config::diagnostics::{Severity, from_message};
-use crate::config::keys::program_search::search;
+use crate::config::keys::program_search::find_program;
 use crate::config::table::pattern::{pointer, regex, regex_of};
 use crate::config::table::{ConfigReader, Section, Spanned, ValueBounds, value};
 use crate::platform::json_schema::ParsedSchema;
@@ -25,7 +25,7 @@ const AUTH_FAILURE_STATUSES: [u16; 2] = [401, 403];
 /// Reads the conditions of a successful attempt.
 pub(crate) fn success(
     mut section: Section<'_>,
-    path: Option<&str>,
+    search_path: Option<&str>,
     missing_severity: Severity,
 ) -> SuccessCriteria {
     let criteria = SuccessCriteria {
@@ -33,9 +33,11 @@ pub(crate) fn success(
         require_output: section.flag("require_output", false),
         fail_regex: regex(&mut section, "fail_regex"),
         json_pointer: pointer(&mut section, "json_pointer"),
-        artifact: section.nonblank("artifact").and_then(|text| template(section.reader, text)),
+        artifact: section
+            .nonblank("artifact")
+            .and_then(|text| checked_template(section.reader, text)),
         schema: schema(&mut section, missing_severity),
-        check: check(&mut section, path, missing_severity).map(Box::new),
+        check: check_command(&mut section, search_path, missing_severity).map(Box::new),
     };
     section.finish();
     criteria
@@ -44,11 +46,11 @@ pub(crate) fn success(
 /// Reads a schema: inline, or the path of its file.
 fn schema(section: &mut Section<'_>, missing_severity: Severity) -> Option<Value> {
     let (reader, text) = (section.reader, section.nonblank("schema")?);
-    let written = if text.value.trim_start().starts_with('{') {
+    let schema_text = if text.value.trim_start().starts_with('{') {
         text.value.clone()
     } else {
         match std::fs::read_to_string(reader.resolve(&text.value)) {
-            Ok(written) => written,
+            Ok(schema_text) => schema_text,
             Err(error) => {
                 let diagnostic = from_message(format!("could not be read: {}", error.kind()));
                 reader.record(missing_severity, &text.position, diagnostic);
@@ -56,15 +58,15 @@ fn schema(section: &mut Section<'_>, missing_severity: Severity) -> Option<Value
             }
         }
     };
-    let read = serde_json::from_str(&written).map_err(|error| error.to_string());
-    let read = read.and_then(|schema: Value| ParsedSchema::read(&schema).map(|_form| schema));
-    read.map_err(|error| reader.error(&text.position, format!("is no JSON Schema: {error}"))).ok()
+    let parsed = serde_json::from_str(&schema_text).map_err(|error| error.to_string());
+    let parsed = parsed.and_then(|schema: Value| ParsedSchema::parse(&schema).map(|_form| schema));
+    parsed.map_err(|error| reader.error(&text.position, format!("is no JSON Schema: {error}"))).ok()
 }
 
 /// Reads the check command: its program, its arguments, and its time limit.
-fn check(
+fn check_command(
     section: &mut Section<'_>,
-    path: Option<&str>,
+    search_path: Option<&str>,
     missing_severity: Severity,
 ) -> Option<CheckCommand> {
     let reader = section.reader;
@@ -75,15 +77,15 @@ fn check(
         reader.error(&position, "must name a command, and may give its arguments after it");
         return None;
     };
-    let command = search(reader, &name.value, path).unwrap_or_else(|| {
+    let command = find_program(reader, &name.value, search_path).unwrap_or_else(|| {
         reader.record(missing_severity, &name.position, from_message("there is no such program"));
         PathBuf::from(&name.value)
     });
-    let args = words.filter_map(|word| template(reader, word)).collect();
-    Some(CheckCommand { command, args, limit })
+    let args = words.filter_map(|word| checked_template(reader, word)).collect();
+    Some(CheckCommand { command, args, timeout: limit })
 }
 
-fn template(reader: &ConfigReader<'_>, text: Spanned<String>) -> Option<String> {
+fn checked_template(reader: &ConfigReader<'_>, text: Spanned<String>) -> Option<String> {
     if let Err(error) = Template::new(&text.value) {
         reader.error(&text.position, format!("is not a template that is known: {error}"));
         return None;
@@ -116,24 +118,24 @@ pub(crate) fn failures(agent: &mut Section<'_>) -> FailureRules {
     };
     let has_exit_codes = agent.has("transient_exit_codes");
     let mut section = agent.section("failures");
-    let mut transient = section.section("transient");
+    let mut transient_section = section.section("transient");
     for (key, full_key) in [("transient_exit_codes", "exit_codes"), ("transient_regex", "regex")] {
-        if let Some(entry) = agent.entry(key).filter(|_| transient.has(full_key)) {
+        if let Some(entry) = agent.entry(key).filter(|_| transient_section.has(full_key)) {
             let diagnostic =
                 from_message(format!("says what `failures.transient.{full_key}` says"));
             agent.reader.error(&entry.position.hidden(), diagnostic.hint("write one of them"));
         }
     }
-    let has_exit_codes = has_exit_codes || transient.has("exit_codes");
-    let mut read = failure_matchers(&mut transient, &AUTH_FAILURE_STATUSES);
-    transient.finish();
-    read.exit_codes.extend(short_form.exit_codes);
+    let has_exit_codes = has_exit_codes || transient_section.has("exit_codes");
+    let mut transient_matchers = failure_matchers(&mut transient_section, &AUTH_FAILURE_STATUSES);
+    transient_section.finish();
+    transient_matchers.exit_codes.extend(short_form.exit_codes);
     if !has_exit_codes {
-        read.exit_codes.push(EX_TEMPFAIL);
+        transient_matchers.exit_codes.push(EX_TEMPFAIL);
     }
-    read.regex = read.regex.or(short_form.regex);
+    transient_matchers.regex = transient_matchers.regex.or(short_form.regex);
     let rules = FailureRules {
-        transient: read,
+        transient: transient_matchers,
         permanent: kind_matchers(&mut section, "permanent", &[]),
         quota: kind_matchers(&mut section, "quota", &AUTH_FAILURE_STATUSES),
         own_retries: own_retries(section.section("own_retries")),
@@ -143,27 +145,31 @@ pub(crate) fn failures(agent: &mut Section<'_>) -> FailureRules {
 }
 
 /// Reads the pattern of requests that the program retries by itself, and their maximum.
-fn own_retries(mut section: Section<'_>) -> OwnRetries {
+fn own_retries(mut section: Section<'_>) -> OwnRetryRules {
     let max = u32::try_from(section.count("max", ValueBounds::new(0, 1000, 0))).ok();
     let regex = regex(&mut section, "regex");
     section.finish();
-    OwnRetries { regex, max: max.filter(|max| *max > 0) }
+    OwnRetryRules { regex, max: max.filter(|max| *max > 0) }
 }
 
-fn kind_matchers(section: &mut Section<'_>, key: &'static str, refused: &[u16]) -> FailureMatchers {
-    let mut kind = section.section(key);
-    let matchers = failure_matchers(&mut kind, refused);
-    kind.finish();
+fn kind_matchers(
+    section: &mut Section<'_>,
+    key: &'static str,
+    excluded_statuses: &[u16],
+) -> FailureMatchers {
+    let mut kind_section = section.section(key);
+    let matchers = failure_matchers(&mut kind_section, excluded_statuses);
+    kind_section.finish();
     matchers
 }
 
 /// Reads the matchers of a kind of failure. Some statuses always belong to another kind.
-fn failure_matchers(section: &mut Section<'_>, refused: &[u16]) -> FailureMatchers {
+fn failure_matchers(section: &mut Section<'_>, excluded_statuses: &[u16]) -> FailureMatchers {
     let reader = section.reader;
     let mut status = Vec::new();
     for item in section.list("status").unwrap_or_default() {
         match integer(item.value).and_then(|number| u16::try_from(number).ok()) {
-            Some(number) if refused.contains(&number) => {
+            Some(number) if excluded_statuses.contains(&number) => {
                 let diagnostic =
                     from_message("means that credentials were refused, which is never tried again");
                 reader.error(&item.position, diagnostic.hint("leave it out"));

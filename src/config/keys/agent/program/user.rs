@@ -39,8 +39,8 @@ pub(crate) fn read(section: &mut Section<'_>, missing_severity: Severity) -> Run
         return RunAs::Dynamic;
     }
     let reader = section.reader;
-    let found = match unistd::User::from_name(&name.value) {
-        Ok(Some(found)) => found,
+    let account = match unistd::User::from_name(&name.value) {
+        Ok(Some(account)) => account,
         Ok(None) => {
             let diagnostic = from_message("there is no such user on this machine")
                 .hint("make it, as by `useradd --system --create-home NAME`, or write \"dynamic\"");
@@ -56,15 +56,15 @@ pub(crate) fn read(section: &mut Section<'_>, missing_severity: Severity) -> Run
             return RunAs::Service;
         }
     };
-    if found.uid.is_root() {
+    if account.uid.is_root() {
         reader.error(&name.position, "must not be root: root can do whatever the service can");
-    } else if found.uid == geteuid() {
+    } else if account.uid == geteuid() {
         reader.error(&name.position, "is the service's own user: leave it out");
     }
     RunAs::Named(SystemUser {
         name: name.value,
-        user: User { uid: found.uid.as_raw(), gid: found.gid.as_raw() },
-        home: found.dir,
+        user: User { uid: account.uid.as_raw(), gid: account.gid.as_raw() },
+        home: account.dir,
     })
 }
 

@@ -38,7 +38,7 @@ fn read<'b>(
     let mut reader = LineReader::new(dialect);
     let mut events = Vec::new();
     for piece in pieces {
-        events.extend(reader.take(piece, &mut Vec::new()));
+        events.extend(reader.read(piece, &mut Vec::new()));
     }
     events.extend(reader.end(&mut Vec::new()));
     events

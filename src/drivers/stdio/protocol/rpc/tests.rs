@@ -8,8 +8,8 @@ fn call(method: &str, params: Value) -> RpcCall {
     RpcCall { method: method.to_owned(), params }
 }
 
-fn notice(kind: NoticeKind, pointer: &str) -> NoticeMethod {
-    NoticeMethod { kind, pointer: pointer.to_owned() }
+fn notice(kind: NoticeKind, pointer: &str) -> NoticeRule {
+    NoticeRule { kind, pointer: pointer.to_owned() }
 }
 
 fn spec() -> RpcSpec {
@@ -17,7 +17,7 @@ fn spec() -> RpcSpec {
         framing: Framing::Lines,
         initialize: None,
         initialized: None,
-        ask: call("ask", json!({"text": "{{ input }}"})),
+        submit: call("ask", json!({"text": "{{ input }}"})),
         cancel: None,
         result: "/answer".to_owned(),
         session: Some("/session".to_owned()),
@@ -32,7 +32,7 @@ fn spec() -> RpcSpec {
     }
 }
 
-fn of(spec: &RpcSpec, number: u64) -> RpcExchange {
+fn exchange(spec: &RpcSpec, number: u64) -> RpcExchange {
     let values = ExecutionValues { input: "a \"b\"".to_owned(), ..ExecutionValues::default() };
     RpcExchange::of(spec, &values, number).unwrap()
 }
@@ -40,7 +40,7 @@ fn of(spec: &RpcSpec, number: u64) -> RpcExchange {
 /// Returns each step as one word.
 fn step_texts(rpc: &mut RpcExchange, lines: &[Value]) -> Vec<String> {
     let bytes: Vec<u8> = lines.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect();
-    let word = |step| match step {
+    let step_text = |step| match step {
         StdioStep::Write(bytes) => format!("write {}", String::from_utf8(bytes).unwrap().trim()),
         StdioStep::Event(ProgramEvent::Text { text }) => format!("text {text}"),
         StdioStep::Event(ProgramEvent::Session { id }) => format!("session {id}"),
@@ -56,12 +56,12 @@ fn step_texts(rpc: &mut RpcExchange, lines: &[Value]) -> Vec<String> {
         StdioStep::End(None) => "end".to_owned(),
         StdioStep::End(Some(failure)) => format!("end {}", failure.code),
     };
-    rpc.receive(&bytes).into_iter().map(word).collect()
+    rpc.receive(&bytes).into_iter().map(step_text).collect()
 }
 
 #[test]
 fn the_result_of_a_call_is_the_answer() {
-    let mut rpc = of(&spec(), 0);
+    let mut rpc = exchange(&spec(), 0);
     let request: Value = serde_json::from_slice(&rpc.open()).unwrap();
     let params = json!({"text": "a \"b\""});
     assert_eq!(request, json!({"jsonrpc": "2.0", "id": 2, "method": "ask", "params": params}));
@@ -73,7 +73,7 @@ fn the_result_of_a_call_is_the_answer() {
 
 #[test]
 fn notifications_give_the_answer_without_repeating_the_result() {
-    let mut rpc = of(&spec(), 0);
+    let mut rpc = exchange(&spec(), 0);
     let notification = |text: &str| json!({"method": "said", "params": {"text": text}});
     let steps = step_texts(
         &mut rpc,
@@ -93,7 +93,7 @@ fn notifications_give_the_answer_without_repeating_the_result() {
 fn a_program_is_initialized_once_before_its_calls() {
     let initialize = Some(call("initialize", json!({"v": 1})));
     let ready = RpcSpec { initialize, initialized: Some(call("ready", Value::Null)), ..spec() };
-    let mut rpc = of(&ready, 0);
+    let mut rpc = exchange(&ready, 0);
     let first: Value = serde_json::from_slice(&rpc.open()).unwrap();
     assert_eq!((&first["id"], &first["method"]), (&json!(1), &json!("initialize")));
     let steps =
@@ -101,7 +101,7 @@ fn a_program_is_initialized_once_before_its_calls() {
     assert_eq!(steps.len(), 2, "{steps:?}");
     assert!(steps[0].contains("\"ready\"") && !steps[0].contains("id"), "{steps:?}");
     assert!(steps[1].contains("\"ask\"") && steps[1].contains("\"id\":2"), "{steps:?}");
-    let later: Value = serde_json::from_slice(&of(&ready, 5).open()).unwrap();
+    let later: Value = serde_json::from_slice(&exchange(&ready, 5).open()).unwrap();
     assert_eq!((&later["id"], &later["method"]), (&json!(7), &json!("ask")));
 }
 
@@ -109,18 +109,20 @@ fn a_program_is_initialized_once_before_its_calls() {
 fn error_responses_are_failures_with_transient_codes() {
     let error = |code: i64| json!({"id": 2, "error": {"code": code, "message": "no"}});
     for (code, category) in [(-32_000, "transient"), (7, "")] {
-        let steps = step_texts(&mut of(&spec(), 0), &[error(code)]);
+        let steps = step_texts(&mut exchange(&spec(), 0), &[error(code)]);
         assert_eq!(steps, [format!("failed {category} no (error {code})"), "end".to_owned()]);
     }
-    let steps = step_texts(&mut of(&spec(), 0), &[json!({"id": null, "error": {"code": -32_700}})]);
+    let steps =
+        step_texts(&mut exchange(&spec(), 0), &[json!({"id": null, "error": {"code": -32_700}})]);
     assert_eq!(steps, ["failed   (error -32700)", "end"]);
-    let missing = step_texts(&mut of(&spec(), 0), &[json!({"id": 2, "result": {"other": 1}})]);
+    let missing =
+        step_texts(&mut exchange(&spec(), 0), &[json!({"id": 2, "result": {"other": 1}})]);
     assert_eq!(missing, ["end answer-missing"]);
 }
 
 #[test]
 fn requests_of_the_program_are_refused_and_junk_is_noted() {
-    let mut rpc = of(&spec(), 0);
+    let mut rpc = exchange(&spec(), 0);
     let steps = step_texts(
         &mut rpc,
         &[json!({"id": "x", "method": "fs/read", "params": {}}), json!("junk"), json!(7)],
@@ -132,12 +134,12 @@ fn requests_of_the_program_are_refused_and_junk_is_noted() {
 
 #[test]
 fn a_call_is_cancelled_by_its_id_or_as_configured() {
-    assert_eq!(of(&spec(), 0).interrupt(), None);
+    assert_eq!(exchange(&spec(), 0).interrupt(), None);
     for (params, expected) in
         [(Value::Null, json!({"id": 5})), (json!({"s": "{{ input }}"}), json!({"s": "a \"b\""}))]
     {
         let spec = RpcSpec { cancel: Some(call("$/cancel", params)), ..spec() };
-        let bytes = of(&spec, 3).interrupt().unwrap();
+        let bytes = exchange(&spec, 3).interrupt().unwrap();
         let written: Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(written["params"], expected);
     }

@@ -16,14 +16,16 @@ use serde::de::DeserializeOwned;
 use serde_json::{Number, Value};
 
 use super::{pb, read, write};
-use crate::grpc::tests::{event, message, metadata, push, task, time, word, words};
-use crate::grpc::value;
+use crate::grpc::conversions;
+use crate::grpc::tests::{
+    any_event, any_message, any_metadata, any_push_config, any_task, any_time, any_word, any_words,
+};
 use crate::v1::{
     Binding, Card, CardCapabilities, CardDetails, CardSecurity, Interface, ListPage,
     ProtocolVersion, Provider, SendResponse, Skill, StreamEvent,
 };
 use crate::v1_json as json;
-use crate::{CardForm, card};
+use crate::{CardFormat, card_json};
 
 /// Converts a message into the type of the other implementation.
 fn to_oracle<T: Message + Default>(message: &impl Message) -> T {
@@ -68,10 +70,10 @@ fn to_integer(number: Number) -> Number {
 
 /// Truncates times to milliseconds: JSON has milliseconds, gRPC nanoseconds.
 fn truncate_to_milliseconds(mut event: StreamEvent) -> StreamEvent {
-    let cut = |time: &mut DateTime<Utc>| *time = time.trunc_subsecs(3);
+    let truncate = |time: &mut DateTime<Utc>| *time = time.trunc_subsecs(3);
     match &mut event {
-        StreamEvent::Task(task) => cut(&mut task.status.timestamp),
-        StreamEvent::Status(update) => cut(&mut update.status.timestamp),
+        StreamEvent::Task(task) => truncate(&mut task.status.timestamp),
+        StreamEvent::Status(update) => truncate(&mut update.status.timestamp),
         StreamEvent::Message(_) | StreamEvent::Artifact(_) => {}
     }
     event
@@ -85,8 +87,8 @@ fn mark_final(mut event: StreamEvent) -> StreamEvent {
     event
 }
 
-fn page() -> impl Strategy<Value = ListPage> {
-    (vec(task(ProtocolVersion::V1_0), 0..3), word(), 1..=100_u32, any::<u64>()).prop_map(
+fn any_page() -> impl Strategy<Value = ListPage> {
+    (vec(any_task(ProtocolVersion::V1_0), 0..3), any_word(), 1..=100_u32, any::<u64>()).prop_map(
         |(mut tasks, next_page_token, page_size, total_size)| {
             for task in &mut tasks {
                 task.status.timestamp = task.status.timestamp.trunc_subsecs(3);
@@ -96,33 +98,38 @@ fn page() -> impl Strategy<Value = ListPage> {
     )
 }
 
-fn send() -> impl Strategy<Value = pb::SendMessageRequest> {
-    let message = message(ProtocolVersion::V1_0)
+fn any_send_request() -> impl Strategy<Value = pb::SendMessageRequest> {
+    let message = any_message(ProtocolVersion::V1_0)
         .prop_map(|message| write::message(message).expect("written"));
-    let push = option::of(push().prop_map(write::registration));
-    let configuration = (words(), push, option::of(0..1000), any::<bool>()).prop_map(
-        |(accepted_output_modes, task_push_notification_config, history_length, at_once)| {
+    let push = option::of(any_push_config().prop_map(write::push_config));
+    let configuration = (any_words(), push, option::of(0..1000), any::<bool>()).prop_map(
+        |(
+            accepted_output_modes,
+            task_push_notification_config,
+            history_length,
+            return_immediately,
+        )| {
             pb::SendMessageConfiguration {
                 accepted_output_modes,
                 task_push_notification_config,
                 history_length,
-                return_immediately: at_once,
+                return_immediately,
             }
         },
     );
-    (word(), message, option::of(configuration), metadata()).prop_map(
-        |(tenant, message, configuration, data)| pb::SendMessageRequest {
+    (any_word(), message, option::of(configuration), any_metadata()).prop_map(
+        |(tenant, message, configuration, metadata)| pb::SendMessageRequest {
             tenant,
             message: Some(message),
             configuration,
-            metadata: value::optional_struct(data),
+            metadata: conversions::write_metadata(metadata),
         },
     )
 }
 
-fn list() -> impl Strategy<Value = pb::ListTasksRequest> {
-    let texts = (option::of(word()), option::of(word()));
-    let since = option::of(time().prop_map(value::to_timestamp));
+fn any_list_request() -> impl Strategy<Value = pb::ListTasksRequest> {
+    let texts = (option::of(any_word()), option::of(any_word()));
+    let since = option::of(any_time().prop_map(conversions::to_timestamp));
     let counts = (option::of(1..=100), option::of(0..1000));
     (texts, 0..=8, counts, since, option::of(any::<bool>())).prop_map(
         |((context, token), status, (page_size, history_length), since, include_artifacts)| {
@@ -141,16 +148,19 @@ fn list() -> impl Strategy<Value = pb::ListTasksRequest> {
 }
 
 fn any_skill() -> impl Strategy<Value = Skill> {
-    let texts = (word(), word(), word());
-    (texts, [words(), words(), words(), words()]).prop_map(|((id, name, description), lists)| {
-        let [tags, examples, input_modes, output_modes] = lists;
-        Skill { id, name, description, tags, examples, input_modes, output_modes }
-    })
+    let texts = (any_word(), any_word(), any_word());
+    (texts, [any_words(), any_words(), any_words(), any_words()]).prop_map(
+        |((id, name, description), lists)| {
+            let [tags, examples, input_modes, output_modes] = lists;
+            Skill { id, name, description, tags, examples, input_modes, output_modes }
+        },
+    )
 }
 
-fn details() -> impl Strategy<Value = CardDetails> {
-    let provider = (word(), word()).prop_map(|(organization, url)| Provider { organization, url });
-    (option::of(provider), option::of(word()), option::of(word())).prop_map(
+fn any_card_details() -> impl Strategy<Value = CardDetails> {
+    let provider =
+        (any_word(), any_word()).prop_map(|(organization, url)| Provider { organization, url });
+    (option::of(provider), option::of(any_word()), option::of(any_word())).prop_map(
         |(provider, documentation_url, icon_url)| CardDetails {
             provider,
             documentation_url,
@@ -163,8 +173,8 @@ fn details() -> impl Strategy<Value = CardDetails> {
 fn any_interface() -> impl Strategy<Value = Interface> {
     let binding = proptest::sample::select(Binding::ALL);
     let version = proptest::sample::select(ProtocolVersion::ALL);
-    let url = prop_oneof![word(), word().prop_map(|host| format!("http://{host}"))];
-    (url, binding, version, option::of(word()))
+    let url = prop_oneof![any_word(), any_word().prop_map(|host| format!("http://{host}"))];
+    (url, binding, version, option::of(any_word()))
         .prop_map(|(url, binding, version, tenant)| Interface { url, binding, version, tenant })
 }
 
@@ -172,12 +182,12 @@ fn any_card() -> impl Strategy<Value = Card> {
     let (interface, skill) = (any_interface(), any_skill());
     let security = prop_oneof![
         Just(CardSecurity::Bearer),
-        word().prop_map(CardSecurity::ApiKey),
-        Just(CardSecurity::Nothing),
+        any_word().prop_map(CardSecurity::ApiKey),
+        Just(CardSecurity::NoAuthentication),
     ];
-    let texts = (word(), word(), word());
-    let lists = (vec((word(), word(), any::<bool>()), 0..3), words(), words());
-    let capabilities = (any::<[bool; 3]>(), details());
+    let texts = (any_word(), any_word(), any_word());
+    let lists = (vec((any_word(), any_word(), any::<bool>()), 0..3), any_words(), any_words());
+    let capabilities = (any::<[bool; 3]>(), any_card_details());
     (texts, vec(interface, 0..7), capabilities, lists, vec(skill, 0..3), security).prop_map(
         |(texts, interfaces, capabilities, lists, skills, security)| {
             let ([streaming, push, extended], details) = capabilities;
@@ -188,7 +198,12 @@ fn any_card() -> impl Strategy<Value = Card> {
                 description,
                 version,
                 interfaces,
-                capabilities: CardCapabilities { streaming, push, extended, extensions },
+                capabilities: CardCapabilities {
+                    streaming,
+                    push,
+                    has_extended_card: extended,
+                    extensions,
+                },
                 input_modes,
                 output_modes,
                 skills,
@@ -203,7 +218,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn an_event_is_equal_in_json_and_over_grpc(event in event(ProtocolVersion::V1_0)) {
+    fn an_event_is_equal_in_json_and_over_grpc(event in any_event(ProtocolVersion::V1_0)) {
         let event = truncate_to_milliseconds(event);
         let expected = to_oracle(&write::event(event.clone()).expect("written"));
         let parsed: oracle::StreamResponse = parse_with_oracle(json::write::event(event));
@@ -211,13 +226,13 @@ proptest! {
     }
 
     #[test]
-    fn an_event_in_foreign_json_equals_the_grpc_event(event in event(ProtocolVersion::V1_0)) {
+    fn an_event_in_foreign_json_equals_the_grpc_event(event in any_event(ProtocolVersion::V1_0)) {
         let oracle_event: oracle::StreamResponse = to_oracle(&write::event(event.clone()).expect("written"));
         prop_assert_eq!(json::read::event(with_integers(write_with_oracle(&oracle_event))), Ok(mark_final(event)));
     }
 
     #[test]
-    fn tasks_and_messages_are_equal_as_answers_and_alone(event in event(ProtocolVersion::V1_0)) {
+    fn tasks_and_messages_are_equal_as_answers_and_alone(event in any_event(ProtocolVersion::V1_0)) {
         let reply = match truncate_to_milliseconds(event) {
             StreamEvent::Task(task) => {
                 let expected = to_oracle(&write::task(task.clone()).expect("written"));
@@ -236,35 +251,35 @@ proptest! {
     }
 
     #[test]
-    fn a_push_configuration_is_equal_in_json_and_over_grpc(config in push()) {
-        let expected = to_oracle(&write::registration(config.clone()));
+    fn a_push_configuration_is_equal_in_json_and_over_grpc(config in any_push_config()) {
+        let expected = to_oracle(&write::push_config(config.clone()));
         let parsed: oracle::TaskPushNotificationConfig = parse_with_oracle(json::write::push(config.clone()));
         prop_assert_eq!(&parsed, &expected);
         prop_assert_eq!(json::read::push_set(write_with_oracle(&expected)), Ok(config));
     }
 
     #[test]
-    fn a_page_of_tasks_is_equal_in_json_and_over_grpc(page in page()) {
+    fn a_page_of_tasks_is_equal_in_json_and_over_grpc(page in any_page()) {
         let expected = to_oracle(&write::page(page.clone()).expect("written"));
         let parsed: oracle::ListTasksResponse = parse_with_oracle(json::write::page(page));
         prop_assert_eq!(parsed, without_nulls(&expected));
     }
 
     #[test]
-    fn a_card_is_equal_in_json_and_over_grpc(any_card in any_card()) {
-        let expected = to_oracle(&write::card(any_card.clone()));
-        let parsed: oracle::AgentCard = parse_with_oracle(card(&any_card, CardForm::Pure1_0));
+    fn a_card_is_equal_in_json_and_over_grpc(agent_card in any_card()) {
+        let expected = to_oracle(&write::card(agent_card.clone()));
+        let parsed: oracle::AgentCard = parse_with_oracle(card_json(&agent_card, CardFormat::Pure1_0));
         prop_assert_eq!(parsed, expected);
     }
 
     #[test]
-    fn a_send_request_is_equal_in_json_and_over_grpc(request in send()) {
+    fn a_send_request_is_equal_in_json_and_over_grpc(request in any_send_request()) {
         let oracle_request: oracle::SendMessageRequest = to_oracle(&request);
         prop_assert_eq!(json::read::send(with_integers(write_with_oracle(&oracle_request))), read::send_request(request));
     }
 
     #[test]
-    fn a_list_request_is_equal_in_json_and_over_grpc(request in list()) {
+    fn a_list_request_is_equal_in_json_and_over_grpc(request in any_list_request()) {
         let oracle_request: oracle::ListTasksRequest = to_oracle(&request);
         prop_assert_eq!(json::read::list(write_with_oracle(&oracle_request)), read::list_request(request));
     }

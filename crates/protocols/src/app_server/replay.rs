@@ -1,0 +1,64 @@
+//! Replay of the lines that a connection sent before a crash of the caller.
+
+use serde_json::Value;
+
+use super::thread::ThreadOpening;
+use super::{AppServerConnection, ServerInitializeState, ServerPendingRequest};
+use crate::model::ids::{RequestId, SessionKey};
+use crate::rpc::RpcFrame;
+
+/// Records a sent line.
+pub(super) fn record_sent_line(connection: &mut AppServerConnection, line: &[u8]) {
+    let Ok(frame) = RpcFrame::parse(line) else { return };
+    match frame {
+        RpcFrame::Request { id: RequestId::Number(id), method, params } => {
+            connection.rpc.record_replayed_line(Some(id));
+            if let Some(pending) = record_request(connection, &method, &params) {
+                connection.pending_requests.insert(id, pending);
+            }
+        }
+        RpcFrame::Request { .. } => connection.rpc.record_replayed_line(None),
+        RpcFrame::Notification { method, .. } => {
+            connection.rpc.record_replayed_line(None);
+            connection.has_sent_initialized |= method == "initialized";
+        }
+        RpcFrame::Response { id, outcome } => {
+            connection.rpc.record_replayed_line(None);
+            let rejects_reused_id = RpcFrame::rejects_reused_id(&outcome);
+            let answer = (rejects_reused_id, outcome.unwrap_or_default());
+            connection.requests.record_answer(id, connection.rpc.last_line_number(), answer);
+        }
+    }
+}
+
+/// Records a request among the replayed lines.
+fn record_request(
+    connection: &mut AppServerConnection,
+    method: &str,
+    params: &Value,
+) -> Option<ServerPendingRequest> {
+    let native_id = params.get("threadId").and_then(Value::as_str).map(str::to_owned);
+    match method {
+        "initialize" => {
+            connection.initialize_state = ServerInitializeState::Initializing(Vec::new());
+            Some(ServerPendingRequest::Initialize)
+        }
+        "thread/start" | "thread/resume" => {
+            let session = SessionKey(connection.replayed_openings);
+            connection.replayed_openings += 1;
+            let opening = ThreadOpening::replayed(session, native_id, params);
+            Some(ServerPendingRequest::Open(opening))
+        }
+        "turn/start" => {
+            let native_id = native_id?;
+            let line_number = connection.rpc.last_line_number();
+            connection.threads.turns_mut(&native_id).record_prompt(line_number);
+            Some(ServerPendingRequest::Prompt { native_id })
+        }
+        "turn/interrupt" => {
+            connection.threads.turns_mut(&native_id?).record_cancel();
+            Some(ServerPendingRequest::Interrupt)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,365 @@
+//! Process holders of a service: its own for new programs, and those of earlier process instances until their programs
+//! have ended.
+
+pub(crate) mod held_tree;
+pub(crate) mod holder_command;
+mod holder_start;
+pub(crate) mod launch_options;
+pub(crate) mod launch_order;
+pub(crate) mod link;
+pub(crate) mod program;
+pub(crate) mod reattach;
+
+use std::collections::HashSet;
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::host::resources::CgroupMode;
+use algonius_actors::model::id::ExecutionId;
+use async_trait::async_trait;
+use tokio::net::unix::pipe::Sender;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+
+use self::held_tree::take_over;
+pub use self::holder_command::HolderCommand;
+pub use self::launch_options::LaunchOptions;
+use self::launch_order::{PreparedLaunch, prepare_launch};
+use self::link::HolderLink;
+use self::program::{LAUNCHER_CLAIM, ProgramHandle};
+use super::confinement::group::{ControlGroup, end};
+use super::output::memory_account::OutputMemoryUsage;
+use super::process::kill_leftovers;
+use super::process::process_label::ProcessLabel;
+use super::process::process_scan::ProcessScanner;
+use super::protocol::frame::{HolderOrder, SecretValue};
+use super::protocol::peer_auth::HolderKey;
+use super::startup::can_label;
+use super::{ClaimedProgram, Launch, SpawnedProgram, Stdin, StdinPipe, Warden};
+
+/// Time within which a process holder must start or exit, and within which pending launches must end.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Greatest number of concurrent launches: each has up to twelve descriptors in flight.
+const MAX_LAUNCHES: u32 = 64;
+
+/// Programs that a service has left to the next process instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DetachedPrograms {
+    /// Number of programs that continue.
+    pub running: usize,
+    /// Number of programs that end, as their agents are configured.
+    pub ending: usize,
+    /// Time for which the continuing ones wait for the next process instance.
+    pub reattach_grace: Duration,
+}
+
+/// Process holders of a service.
+pub struct ProcessHolders {
+    options: LaunchOptions,
+    runtime_folder: Arc<OwnedFd>,
+    /// Key that the next process instance of the service proves to the wardens.
+    key: HolderKey,
+    current_link: tokio::sync::Mutex<Option<Arc<HolderLink>>>,
+    /// Same link, for callers that cannot wait.
+    current_link_snapshot: watch::Sender<Option<Arc<HolderLink>>>,
+    earlier_links: Vec<Arc<HolderLink>>,
+    /// Secret that each warden stores in memory for the next process instance of the service.
+    secret: OnceLock<Vec<u8>>,
+    launch_permits: Semaphore,
+    scanner: Arc<ProcessScanner>,
+}
+
+impl ProcessHolders {
+    /// Reattaches the process holders of an earlier process instance, kills processes that no process holder holds, and
+    /// starts a process holder.
+    ///
+    /// # Errors
+    /// Fails if no process holder can be started, or if programs cannot be labelled here.
+    pub async fn start(options: LaunchOptions) -> io::Result<Arc<Self>> {
+        // Without labels a process that leaves its session could no longer be found and ended.
+        if !can_label() {
+            return Err(io::Error::other("the hard limit of file locks (ulimit -x) must be open"));
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(&options.runtime_dir)?;
+        let folder = Arc::new(OwnedFd::from(File::open(&options.runtime_dir)?));
+        let key = HolderKey::open(&options.runtime_dir, options.instance)?;
+        // Before the search for leftovers, which would otherwise kill the programs that are held.
+        let earlier_links = reattach::attach_all(&folder, &options, &key).await;
+        let held_labels =
+            earlier_links.iter().flat_map(|link| link.programs()).map(|it| it.label()).collect();
+        let killed = kill_leftovers::kill_unheld(options.instance, held_labels).await;
+        if killed > 0 {
+            tracing::warn!(
+                processes = killed,
+                "terminated processes of an earlier process instance"
+            );
+        }
+        let holders = Self {
+            runtime_folder: folder,
+            key,
+            current_link: tokio::sync::Mutex::default(),
+            current_link_snapshot: watch::Sender::default(),
+            earlier_links,
+            secret: OnceLock::new(),
+            launch_permits: Semaphore::new(MAX_LAUNCHES as usize),
+            scanner: Arc::default(),
+            options,
+        };
+        holders.end_groups().await;
+        holders.current_holder().await?;
+        Ok(Arc::new(holders))
+    }
+
+    /// Ends the groups of an earlier process instance, except those of held programs.
+    async fn end_groups(&self) {
+        let Some(groups) = &self.options.groups else { return };
+        let held_attempts = self.live_earlier_links().flat_map(|link| link.programs());
+        let held_attempts = held_attempts.filter_map(|program| program.attempt()).collect();
+        let ended_groups = groups.end_all_except(&held_attempts).await;
+        if ended_groups > 0 {
+            tracing::warn!(
+                groups = ended_groups,
+                "removed control groups of an earlier process instance"
+            );
+        }
+    }
+
+    /// Ends held programs whose executions nothing has claimed.
+    pub async fn end_unclaimed(&self) {
+        self.end_except(|program| program.is_claimed()).await;
+    }
+
+    /// Ends all held programs except those of these attempts.
+    pub async fn end_all_except(&self, spared_attempts: &HashSet<(ExecutionId, AttemptId)>) {
+        self.end_except(|program| {
+            program.attempt().is_some_and(|it| spared_attempts.contains(&it))
+        })
+        .await;
+    }
+
+    async fn end_except(&self, is_spared: impl Fn(&ProgramHandle) -> bool) {
+        for link in self.live_earlier_links() {
+            for program in link.programs().into_iter().filter(|program| !is_spared(program)) {
+                let execution = program.attempt().map(|(id, _)| id.to_string());
+                tracing::warn!(execution, "terminating orphaned program");
+                if let Ok(spawned) = self.take_over(Arc::clone(&link), program).await {
+                    spawned.tree.kill_all_processes().await;
+                }
+            }
+        }
+    }
+
+    /// Kills every held program, with its descendants. Returns at once.
+    pub fn kill_all(&self) {
+        let current = self.current_link_snapshot.borrow().clone();
+        for link in self.live_earlier_links().chain(current) {
+            for program in link.programs().into_iter().filter(|it| it.state().has_survivors()) {
+                link.send_order(HolderOrder::Kill { slot: program.slot() }, Vec::new());
+                let groups = self.options.groups.as_ref().zip(program.attempt());
+                if let Some(group) = groups.and_then(|(groups, attempt)| groups.find(attempt)) {
+                    group.kill();
+                }
+            }
+        }
+    }
+
+    /// Returns the bytes that process holders of an earlier process instance stored for this one.
+    pub fn stored_secret(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.earlier_links.iter().filter_map(|link| link.stored_secret().map(<[u8]>::to_vec))
+    }
+
+    /// Stores these bytes in every process holder, present or later, for the next process instance of the service. Only
+    /// the first call has an effect.
+    pub async fn store_secret(&self, secret: Vec<u8>) {
+        let current = self.current_link.lock().await; // The lock prevents the start of a process holder meanwhile.
+        if self.secret.set(secret).is_ok() {
+            self.live_earlier_links()
+                .chain(current.clone())
+                .for_each(|link| self.send_secret(&link));
+        }
+    }
+
+    /// Sends the secret to a process holder. One of an earlier release ignores the unknown order.
+    fn send_secret(&self, link: &HolderLink) {
+        if let Some(secret) = self.secret.get() {
+            let order = HolderOrder::StoreSecret { secret: SecretValue(secret.clone()) };
+            link.send_order(order, Vec::new());
+        }
+    }
+
+    /// Returns the attempts whose programs are held.
+    pub fn held_attempts(&self) -> Vec<(ExecutionId, AttemptId)> {
+        let current = self.current_link_snapshot.borrow().clone();
+        let programs = self.live_earlier_links().chain(current).flat_map(|link| link.programs());
+        programs.filter_map(|program| program.attempt()).collect()
+    }
+
+    /// Returns the numbers of the scratch slots that held programs use.
+    pub fn held_slots(&self) -> HashSet<u64> {
+        let current = self.current_link_snapshot.borrow().clone();
+        let programs = self.live_earlier_links().chain(current).flat_map(|link| link.programs());
+        programs.filter_map(|program| program.scratch_slot()).collect()
+    }
+
+    /// Returns the process ids of the present process holders.
+    pub fn pids(&self) -> Vec<u32> {
+        let current = self.current_link_snapshot.borrow().clone();
+        let link_states = self.live_earlier_links().chain(current).map(|link| link.state());
+        link_states.filter(|state| !state.is_lost).filter_map(|state| state.pid).collect()
+    }
+
+    /// Returns the usage of the memory for the output of programs.
+    pub fn memory(&self) -> OutputMemoryUsage {
+        self.options.memory.usage()
+    }
+
+    /// Ends all process holders with everything that they hold.
+    pub async fn end(&self) {
+        let current = self.current_link.lock().await.take();
+        for link in self.live_earlier_links().chain(current) {
+            link.send_order(HolderOrder::Shutdown, Vec::new());
+            if timeout(RESPONSE_TIMEOUT, link.wait_until(|_| false)).await.is_err() {
+                tracing::error!(pid = link.state().pid, "process holder did not exit");
+            }
+        }
+        if let Some(groups) = &self.options.groups {
+            groups.close().await;
+        }
+    }
+
+    /// Leaves everything that is held to the next process instance of the service: from then on nothing is started,
+    /// ended or forgotten.
+    pub async fn detach(&self) -> DetachedPrograms {
+        // Pending launches finish or fail before the count.
+        let acquired =
+            timeout(RESPONSE_TIMEOUT, self.launch_permits.acquire_many(MAX_LAUNCHES)).await;
+        if let Ok(Ok(permits)) = acquired {
+            permits.forget();
+        }
+        let current = self.current_link.lock().await.clone();
+        let links: Vec<_> = self.live_earlier_links().chain(current).collect();
+        // From here on drivers that are dropped must not release or kill what the next process instance takes over.
+        links.iter().for_each(|link| link.detach());
+        let programs: Vec<_> = links.iter().flat_map(|link| link.programs()).collect();
+        let alive = programs.iter().filter(|program| program.state().has_survivors());
+        let (ending, running): (Vec<_>, Vec<_>) = alive.partition(|it| it.ends_with_supervisor());
+        let (running, ending) = (running.len(), ending.len());
+        DetachedPrograms { running, ending, reattach_grace: self.options.reattach_grace }
+    }
+
+    /// Returns the process holders of earlier process instances that are still there.
+    fn live_earlier_links(&self) -> impl Iterator<Item = Arc<HolderLink>> {
+        self.earlier_links.iter().filter(|link| !link.state().is_lost).map(Arc::clone)
+    }
+
+    /// Returns the process tree of a held program, with its group.
+    async fn take_over(
+        &self,
+        link: Arc<HolderLink>,
+        program: Arc<ProgramHandle>,
+    ) -> io::Result<SpawnedProgram> {
+        let groups = self.options.groups.as_ref();
+        let group = groups.zip(program.attempt()).and_then(|(groups, it)| groups.find(it));
+        let claim = program.claim_count();
+        take_over(link, (program, claim), Arc::clone(&self.scanner), group.map(Arc::new)).await
+    }
+
+    /// Creates the group of a program that is about to start, if it needs one and the machine permits it.
+    fn create_group(&self, launch: &Launch) -> io::Result<Option<(Arc<ControlGroup>, OwnedFd)>> {
+        let (resources, groups) = (&launch.resource_limits, self.options.groups.as_ref());
+        let Some(groups) = groups.filter(|_| resources.wants_group()) else { return Ok(None) };
+        let created = groups.create((launch.execution, launch.attempt_id), resources);
+        let opened = created.and_then(|group| Ok((group.open_procs_file()?, Arc::new(group))));
+        match opened {
+            Ok((procs_file, group)) => Ok(Some((group, procs_file))),
+            Err(error) if resources.cgroup_mode == CgroupMode::Required => {
+                Err(io::Error::other(error))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no control group for execution; limits are polled");
+                Ok(None)
+            }
+        }
+    }
+
+    fn find(&self, label: ProcessLabel) -> Option<(Arc<HolderLink>, Arc<ProgramHandle>)> {
+        let find_in = |link: Arc<HolderLink>| link.find(label).map(|program| (link, program));
+        let current = self.current_link_snapshot.borrow().clone();
+        self.live_earlier_links().chain(current).find_map(find_in)
+    }
+}
+
+#[async_trait]
+impl Warden for ProcessHolders {
+    async fn launch(&self, launch: Launch) -> io::Result<SpawnedProgram> {
+        // Descriptors in flight count against the limit of this user, and beyond it the socket refuses every order.
+        let _permit = self.launch_permits.acquire().await.map_err(io::Error::other)?;
+        let link = self.current_holder().await?;
+        if matches!(launch.stdin, Stdin::Journaled) {
+            link.check_stdin_journal()?;
+        }
+        let (group, procs_file) = self.create_group(&launch)?.unzip();
+        let grouping = (procs_file, self.options.memory.account());
+        let prepared = prepare_launch(launch, grouping, self.options.instance, link.fresh_slot());
+        let PreparedLaunch { program, order, fds, stdin_pipe } = match prepared {
+            Ok(start) => start,
+            Err(error) => {
+                end(group.as_ref()).await;
+                return Err(error);
+            }
+        };
+        // Before the order, because the answer may arrive before this function continues.
+        link.add_program(Arc::clone(&program));
+        if link.state().is_lost {
+            // The process holder may have been lost before it could receive the order for this program.
+            program.handle_holder_loss();
+        }
+        link.send_order(order, fds);
+        // From here on the program is ended if no task waits for it any more. A claim during the start takes precedence
+        // over the task that ordered the launch.
+        let launched =
+            take_over(link, (program, LAUNCHER_CLAIM), Arc::clone(&self.scanner), group).await?;
+        let stdin = stdin_pipe.map(Sender::from_owned_fd).transpose()?;
+        let stdin = stdin.map(|pipe| Box::pin(pipe) as StdinPipe);
+        Ok(SpawnedProgram { stdin, ..launched })
+    }
+
+    fn claim(&self, execution: ExecutionId, attempt_id: AttemptId) -> Option<ClaimedProgram> {
+        let (_, program) =
+            self.find(ProcessLabel::of(self.options.instance, execution, attempt_id))?;
+        // The claim comes before the adoption, so that the present driver stops reading the same pipes.
+        program.claim();
+        Some(ClaimedProgram { age: program.age() })
+    }
+
+    async fn adopt(
+        &self,
+        execution: ExecutionId,
+        attempt_id: AttemptId,
+    ) -> io::Result<SpawnedProgram> {
+        let label = ProcessLabel::of(self.options.instance, execution, attempt_id);
+        let (link, program) = self.find(label).ok_or(io::ErrorKind::NotFound)?;
+        self.take_over(link, program).await
+    }
+
+    async fn kill_all_processes(&self, execution: ExecutionId, attempt_id: AttemptId) -> usize {
+        let label = ProcessLabel::of(self.options.instance, execution, attempt_id);
+        if self.claim(execution, attempt_id).is_some()
+            && let Ok(spawned) = self.adopt(execution, attempt_id).await
+        {
+            spawned.tree.kill_all_processes().await;
+        }
+        // After the held program: what is still found by its label has left the sight of the process holder.
+        let killed = kill_leftovers::kill_labelled(label).await;
+        let groups = self.options.groups.as_ref();
+        end(groups.and_then(|groups| groups.find((execution, attempt_id))).map(Arc::new).as_ref())
+            .await;
+        killed
+    }
+}

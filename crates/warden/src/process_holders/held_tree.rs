@@ -1,0 +1,184 @@
+//! Process tree of a running program, for its driver.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::execution::usage::ResourceUsage;
+use algonius_actors::model::host::resources::{CgroupRefusals, Controllers};
+use async_trait::async_trait;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use super::link::HolderLink;
+use super::program::{ProcessState, ProgramHandle};
+use crate::confinement::group::{ControlGroup, end};
+use crate::process::kill_leftovers;
+use crate::process::process_scan::ProcessScanner;
+use crate::protocol::frame::HolderOrder;
+use crate::{ProcessTree, SpawnedProgram, UsageGauge};
+
+/// Takes over a program after its launch was ordered, or after it was found, under this claim.
+///
+/// # Errors
+/// Fails if the program could not be started, with the system's error number if there is one.
+pub(crate) async fn take_over(
+    link: Arc<HolderLink>,
+    (program, claim): (Arc<ProgramHandle>, u32),
+    scanner: Arc<ProcessScanner>,
+    group: Option<Arc<ControlGroup>>,
+) -> io::Result<SpawnedProgram> {
+    let tree =
+        HeldTree { link, program: Arc::clone(&program), claim, scanner, group, is_released: false };
+    let state =
+        program.wait_until(|state| state.pid.is_some() || state.launch_errno.is_some()).await;
+    if let Some(errno) = state.launch_errno {
+        return Err(tree.release_refused(io::Error::from_raw_os_error(errno)).await);
+    }
+    let Some(pid) = state.pid else { return Err(io::ErrorKind::ConnectionAborted.into()) };
+    let [stdout, stderr] = program.streams().await?;
+    let (holder, slot) = (Arc::clone(&tree.link), program.slot());
+    let close = move || holder.send_order(HolderOrder::CloseStdin { slot }, Vec::new());
+    let stdin_journal = program.stdin_journal(Box::new(close)).await?;
+    Ok(SpawnedProgram {
+        pid,
+        scratch: program.scratch_slot(),
+        stdin: None,
+        stdin_journal,
+        stdout: Box::pin(stdout),
+        stderr: Box::pin(stderr),
+        recordings: program.recordings(),
+        account: program.memory_account().clone(),
+        exit: Box::pin(program.wait_for_exit()),
+        tree: Box::new(tree),
+    })
+}
+
+/// Time within which a process holder must clear a killed program.
+const KILL_TIMEOUT: Duration = Duration::from_secs(20);
+
+struct HeldTree {
+    link: Arc<HolderLink>,
+    program: Arc<ProgramHandle>,
+    /// Claim that drives the program; a later claim replaces it.
+    claim: u32,
+    scanner: Arc<ProcessScanner>,
+    /// Control group of the program and its descendants.
+    group: Option<Arc<ControlGroup>>,
+    /// True if the process holder was ordered to forget the program.
+    is_released: bool,
+}
+
+impl HeldTree {
+    /// Releases a program that did not start.
+    async fn release_refused(mut self, error: io::Error) -> io::Error {
+        self.is_released = true;
+        self.link.release(self.program.slot());
+        end(self.group.as_ref()).await;
+        error
+    }
+}
+
+#[async_trait]
+impl ProcessTree for HeldTree {
+    fn terminate(&self) {
+        self.link.send_order(HolderOrder::Terminate { slot: self.program.slot() }, Vec::new());
+    }
+
+    fn kill(&self) {
+        if self.program.state().has_survivors() {
+            self.link.send_order(HolderOrder::Kill { slot: self.program.slot() }, Vec::new());
+            if let Some(group) = self.group.as_ref().filter(|_| !self.link.is_detached()) {
+                group.kill();
+            }
+        }
+    }
+
+    fn has_survivors(&self) -> bool {
+        self.program.state().has_survivors()
+    }
+
+    fn gauge(&self) -> UsageGauge {
+        let pid = self.program.state().pid.unwrap_or_default();
+        UsageGauge::of(pid, self.program.label(), Arc::clone(&self.scanner))
+    }
+
+    fn final_usage(&self) -> Option<ResourceUsage> {
+        let end = self.program.state().end.filter(|end| end.peak_memory_kib > 0)?;
+        Some(ResourceUsage {
+            cpu_ms: end.cpu_micros / 1000,
+            peak_memory_bytes: end.peak_memory_kib * 1024,
+        })
+    }
+
+    async fn wait_until_claimed(&self) {
+        self.program.wait_until_claimed(self.claim).await;
+    }
+
+    fn enforced_controllers(&self) -> Controllers {
+        self.group.as_ref().map(|group| group.enforced_controllers()).unwrap_or_default()
+    }
+
+    fn refusals(&self) -> CgroupRefusals {
+        self.group.as_ref().map(|group| group.refusals()).unwrap_or_default()
+    }
+
+    async fn kill_all_processes(&self) -> u64 {
+        kill_and_remove_group(&self.link, &self.program, self.group.as_ref()).await
+    }
+}
+
+/// Kills all processes of a program, and removes its group; returns the number of killed processes.
+async fn kill_and_remove_group(
+    link: &HolderLink,
+    program: &ProgramHandle,
+    group: Option<&Arc<ControlGroup>>,
+) -> u64 {
+    // A program that is left to the next process instance of the service keeps its group.
+    let group = group.filter(|group| !group.is_closed() && !link.is_detached());
+    if let Some(group) = group {
+        group.kill();
+    }
+    let killed = kill_processes(link, program).await;
+    end(group.filter(|_| !link.is_detached())).await;
+    killed
+}
+
+async fn kill_processes(link: &HolderLink, program: &ProgramHandle) -> u64 {
+    if !program.state().has_survivors() {
+        return program.state().killed.unwrap_or_default();
+    }
+    link.send_order(HolderOrder::Kill { slot: program.slot() }, Vec::new());
+    match timeout(KILL_TIMEOUT, program.wait_until(|state| state.killed.is_some())).await {
+        Ok(ProcessState { killed: Some(killed), survivors, .. }) => {
+            if survivors > 0 {
+                tracing::error!(survivors, "failed to kill process of agent");
+            }
+            killed
+        }
+        Ok(_lost) => kill_leftovers::kill_labelled(program.label()).await as u64,
+        Err(_elapsed) => {
+            tracing::error!(pid = program.state().pid, "process holder did not end a program");
+            0
+        }
+    }
+}
+
+impl Drop for HeldTree {
+    fn drop(&mut self) {
+        if self.is_released || self.claim != self.program.claim_count() {
+            return;
+        }
+        let (link, program) = (Arc::clone(&self.link), Arc::clone(&self.program));
+        let group = self.group.take().filter(|group| !group.is_closed());
+        if !program.state().has_survivors() && group.is_none() {
+            return link.release(program.slot());
+        }
+        // If the whole service stops, the next process instance takes over the held programs.
+        let Ok(runtime) = Handle::try_current() else { return };
+        runtime.spawn(async move {
+            kill_and_remove_group(&link, &program, group.as_ref()).await;
+            link.release(program.slot());
+        });
+    }
+}

@@ -1,0 +1,106 @@
+//! Assembles the order with which a process holder starts a program.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use algonius_actors::model::program::User;
+use uuid::Uuid;
+
+use super::program::{ProgramHandle, encode_meta};
+use crate::output::memory_account::MemoryAccount;
+use crate::output::program_streams::{ProgramStreams, create_streams, sealed_file};
+use crate::process::process_label::ProcessLabel;
+use crate::protocol::frame::{HolderOrder, LaunchFlags, LaunchSpec, LaunchTerms, MAX_FRAME_BYTES};
+use crate::{Launch, identity_variables};
+
+/// Prepared launch.
+pub(crate) struct PreparedLaunch {
+    pub(crate) program: Arc<ProgramHandle>,
+    pub(crate) order: HolderOrder,
+    /// Descriptors in the order that the frame defines.
+    pub(crate) fds: Vec<Arc<OwnedFd>>,
+    /// Supervisor's end of standard input, if that stays open.
+    pub(crate) stdin_pipe: Option<OwnedFd>,
+}
+
+/// Creates the resources of the program. The program enters its control group through `procs_file`.
+///
+/// # Errors
+/// Fails if the process may not open more files, or memory runs out.
+pub(crate) fn prepare_launch(
+    launch: Launch,
+    (procs_file, account): (Option<OwnedFd>, MemoryAccount),
+    instance: Uuid,
+    slot: u64,
+) -> io::Result<PreparedLaunch> {
+    let ProgramStreams { stdin, stdout, stderr, supervisor_ends, stdin_pipe, journaled_stdin } =
+        create_streams(&launch.stdin)?;
+    let (execution, attempt_id) = (launch.execution, launch.attempt_id);
+    let terms = LaunchTerms {
+        slot,
+        label: ProcessLabel::of(instance, execution, attempt_id).0,
+        meta: encode_meta(execution, attempt_id, launch.scratch_slot),
+        max_recorded_bytes: launch.max_recorded_bytes,
+        ends_with_supervisor: launch.ends_with_supervisor,
+    };
+    let mut fds: Vec<_> = [stdin, stdout, stderr].into_iter().map(Arc::new).collect();
+    fds.extend(supervisor_ends.iter().map(|ends| Arc::clone(&ends.pipe)));
+    fds.extend(supervisor_ends.iter().map(|ends| Arc::clone(&ends.memory_file)));
+    let flags = LaunchFlags {
+        is_confined: launch.ruleset.is_some(),
+        is_wrapped: launch.wrapper.is_some(),
+        is_grouped: procs_file.is_some(),
+        has_stdin_journal: journaled_stdin.is_some(),
+    };
+    let spec = launch_spec(&launch, instance);
+    fds.extend(launch.ruleset.into_iter().chain(procs_file.map(Arc::new)));
+    let input = journaled_stdin.iter().flat_map(|ends| [&ends.pipe, &ends.journal]);
+    fds.extend(input.map(Arc::clone));
+    let encoded = spec.encode();
+    let spec = if encoded.len() <= MAX_FRAME_BYTES {
+        Some(spec)
+    } else {
+        fds.push(Arc::new(sealed_file(&encoded)?));
+        None
+    };
+    let program = Arc::new(
+        ProgramHandle::new(terms.clone(), supervisor_ends, account).with_stdin(journaled_stdin),
+    );
+    Ok(PreparedLaunch {
+        program,
+        order: HolderOrder::Launch { terms, spec, flags },
+        fds,
+        stdin_pipe,
+    })
+}
+
+fn launch_spec(launch: &Launch, instance: Uuid) -> LaunchSpec {
+    let bytes = |text: &OsStr| text.as_bytes().to_vec();
+    let program_name = bytes(launch.program.as_os_str());
+    let args = launch.args.iter().map(|arg| arg.clone().into_bytes());
+    let args = std::iter::once(program_name).chain(args);
+    // A wrapper has a name too, and `--` marks the start of the program's own arguments.
+    let wrapper = launch.wrapper.iter().flat_map(|wrapper| {
+        let options = wrapper.args.iter().map(OsString::as_os_str).chain([OsStr::new("--")]);
+        std::iter::once(wrapper.program.as_os_str()).chain(options).map(bytes)
+    });
+    let executable = launch.wrapper.as_ref().map_or(&launch.program, |wrapper| &wrapper.program);
+    let identity_variables = identity_variables(instance, launch.execution, launch.attempt_id);
+    let identity_variables = identity_variables
+        .into_iter()
+        .map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));
+    let env =
+        launch.env.iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));
+    LaunchSpec {
+        args: wrapper.chain(args).collect(),
+        env: env.chain(identity_variables).collect(),
+        program: bytes(executable.as_os_str()),
+        working_dir: launch.working_dir.as_os_str().as_bytes().to_vec(),
+        limits: launch.rlimits.clone(),
+        root_capabilities: launch.root_capabilities,
+        user: launch.user.map(|User { uid, gid }| (uid, gid)),
+    }
+}

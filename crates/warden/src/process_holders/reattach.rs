@@ -1,0 +1,141 @@
+//! Reattachment to the process holders that an earlier process instance of the service left.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::PeerCredentials;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, socket};
+use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+use super::launch_options::LaunchOptions;
+use super::link::HolderLink;
+use crate::process::proc::runs_for_no_agent;
+use crate::protocol::frame::{FRAME_VERSION, HolderOrder, SecretValue};
+use crate::protocol::peer_auth::HolderKey;
+
+/// Time within which a process holder must list its programs.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Number of attempts: a process holder that has not yet noticed the loss of its supervisor rejects others, so the
+/// service retries after a pause.
+const MAX_ATTACH_TRIES: u32 = 40;
+const ATTACH_RETRY_PAUSE: Duration = Duration::from_millis(25);
+
+/// Returns a socket name that no other process holder has.
+pub(crate) fn fresh_socket_name(instance: Uuid) -> String {
+    format!("{}{}.sock", socket_prefix(instance), Uuid::new_v4().simple())
+}
+
+fn socket_prefix(instance: Uuid) -> String {
+    format!("w-{}-", instance.simple())
+}
+
+/// Returns a link to every process holder of this data directory that answers, with its programs.
+pub(crate) async fn attach_all(
+    folder: &OwnedFd,
+    options: &LaunchOptions,
+    key: &HolderKey,
+) -> Vec<Arc<HolderLink>> {
+    let (socket_prefix, mut links) = (socket_prefix(options.instance), Vec::new());
+    for name in socket_names(&options.runtime_dir, &socket_prefix) {
+        match attach(folder, &name, options, key).await {
+            Ok(link) => {
+                let held = link.programs().len();
+                tracing::info!(pid = link.state().pid, held, "took over process holder");
+                links.push(link);
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                tracing::error!(
+                    name,
+                    "refused a socket that belongs to an agent or to another user, or whose process does not know \
+                     the key of this service"
+                );
+            }
+            Err(error) => {
+                tracing::warn!(%error, "process holder of an earlier process instance does not respond");
+            }
+        }
+    }
+    links
+}
+
+fn socket_names(folder: &Path, prefix: &str) -> Vec<String> {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with(prefix)).collect()
+}
+
+async fn attach(
+    folder: &OwnedFd,
+    name: &str,
+    options: &LaunchOptions,
+    key: &HolderKey,
+) -> io::Result<Arc<HolderLink>> {
+    let mut last_error = io::ErrorKind::TimedOut.into();
+    for _ in 0..MAX_ATTACH_TRIES {
+        match connect_link(folder, name, options, key).await {
+            Ok(link) => return Ok(link),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                // No process listens at this socket any more.
+                _ = unlinkat(folder, name, UnlinkatFlags::NoRemoveDir);
+                return Err(error);
+            }
+            Err(error) => last_error = error,
+        }
+        sleep(ATTACH_RETRY_PAUSE).await; // The process holder detects the loss by itself; no event reports when.
+    }
+    Err(last_error)
+}
+
+async fn connect_link(
+    folder: &OwnedFd,
+    name: &str,
+    options: &LaunchOptions,
+    key: &HolderKey,
+) -> io::Result<Arc<HolderLink>> {
+    // A process holder that does not answer is of an earlier release, which knows no key, or is stopped: a retry would
+    // delay the start.
+    let authenticated =
+        timeout(LIST_TIMEOUT, key.authenticate(connect_socket(folder, name)?)).await;
+    let socket = authenticated.unwrap_or_else(|_| Err(io::ErrorKind::PermissionDenied.into()))?;
+    let link = HolderLink::open(socket, options.memory.clone())?;
+    let reattach_grace_ms = u64::try_from(options.reattach_grace.as_millis()).unwrap_or(u64::MAX);
+    let (name, key) = (Vec::new(), SecretValue(Vec::new()));
+    link.send_order(
+        HolderOrder::Hello { version: FRAME_VERSION, reattach_grace_ms, name, key },
+        Vec::new(),
+    );
+    link.send_order(HolderOrder::List, Vec::new());
+    match timeout(LIST_TIMEOUT, link.wait_until(|state| state.is_listed)).await {
+        Ok(state) if state.is_listed => Ok(link),
+        Ok(_) => Err(io::ErrorKind::ConnectionAborted.into()),
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
+
+/// Connects through the descriptor of the folder: a whole path may exceed the length of a socket address.
+pub(crate) fn connect_socket(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
+    let path = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());
+    match connect(socket.as_raw_fd(), &UnixAddr::new(path.as_str())?) {
+        Ok(()) if listens_for_us(&socket)? => Ok(socket),
+        Ok(()) => Err(io::ErrorKind::PermissionDenied.into()),
+        Err(Errno::ECONNREFUSED | Errno::ENOENT) => Err(io::ErrorKind::ConnectionRefused.into()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Returns true if the process that listens at a socket is a process holder of this service. An agent that may write to
+/// the runtime folder can create a socket there, and would report programs that it never ran.
+fn listens_for_us(socket: &OwnedFd) -> io::Result<bool> {
+    let peer = getsockopt(socket, PeerCredentials)?;
+    Ok(peer.uid() == geteuid().as_raw() && runs_for_no_agent(peer.pid()))
+}

@@ -1,0 +1,158 @@
+//! Keys of sealed inputs: their storage, and the sealer that uses them.
+//!
+//! The key is never in the ledger, a log or a backup. A key file of the configuration outlives a reboot. Without one a
+//! random key is in the runtime directory, which is in memory, and in the memory of the process holders: either copy
+//! restores the other.
+
+mod key;
+mod key_file;
+
+use std::path::Path;
+
+use algonius_actors::ports::sealer::{SealError, SealedRow, Sealer};
+use algonius_store::seal::random_secret;
+use algonius_warden::process_holders::ProcessHolders;
+use key::SealingKey;
+use uuid::Uuid;
+
+use crate::StartError;
+use crate::config::{self, InputKey};
+
+/// First byte of a sealed text: the version of its format.
+const FORMAT_VERSION: u8 = 1;
+
+/// Sealer that encrypts with the first of its keys, and decrypts with any of them.
+pub(crate) struct KeySealer {
+    first_key: SealingKey,
+    other_keys: Vec<SealingKey>,
+    instance: Uuid,
+}
+
+impl KeySealer {
+    /// Finds the keys of an instance, and creates one if there is none. After this call the runtime directory and all
+    /// process holders have the generated key, if there is one.
+    pub(crate) async fn open(
+        settings: &config::InputSettings,
+        (runtime_dir, data_dir): (&Path, &Path),
+        instance: Uuid,
+        holders: &ProcessHolders,
+    ) -> Result<Self, StartError> {
+        let file = key_file::key_file_path(runtime_dir, data_dir, instance);
+        let file_secret = file.as_deref().map(key_file::read).transpose()?.flatten();
+        let held_secrets = holders.stored_secret().filter_map(|secret| secret.try_into().ok());
+        let found_secrets: Vec<[u8; 32]> = file_secret.into_iter().chain(held_secrets).collect();
+        let configured_secrets: Vec<_> =
+            settings.keys.iter().map(|InputKey(secret)| *secret).collect();
+        if configured_secrets.is_empty() && found_secrets.is_empty() {
+            tracing::info!("created key for sealed inputs");
+        }
+        let generated_secret =
+            (configured_secrets.is_empty() && found_secrets.is_empty()).then(random_secret);
+        let runtime_secret = found_secrets.first().copied().or(generated_secret);
+        if let Some(secret) = runtime_secret {
+            if let Some(file) = file.filter(|_| file_secret.is_none()) {
+                key_file::write(&file, &secret)?;
+            }
+            // A copy in the process holders survives a runtime directory that is emptied.
+            holders.store_secret(secret.to_vec()).await;
+        }
+        // The first key seals. The others stay, because rows that they sealed may still be queued.
+        let secrets = configured_secrets.into_iter().chain(found_secrets).chain(generated_secret);
+        Ok(Self::of(secrets, instance))
+    }
+
+    fn of(secrets: impl IntoIterator<Item = [u8; 32]>, instance: Uuid) -> Self {
+        let mut keys: Vec<SealingKey> = Vec::new();
+        for key in secrets.into_iter().map(|secret| SealingKey::new(&secret)) {
+            if !keys.iter().any(|existing| existing.id == key.id) {
+                keys.push(key);
+            }
+        }
+        let first_key =
+            if keys.is_empty() { SealingKey::new(&random_secret()) } else { keys.remove(0) };
+        Self { first_key, other_keys: keys, instance }
+    }
+
+    /// Returns the associated data of a row: a sealed text can be opened for this row only.
+    fn associated_data(&self, row: SealedRow<'_>) -> Vec<u8> {
+        let (kind, id): (&[u8], &[u8]) = match &row {
+            SealedRow::Execution(id) => (b"execution", id.0.as_bytes()),
+            SealedRow::Schedule(id) => (b"schedule", id.as_str().as_bytes()),
+        };
+        [self.instance.as_bytes(), kind, &[0], id].concat()
+    }
+}
+
+impl Sealer for KeySealer {
+    fn seal(&self, row: SealedRow<'_>, text: &[u8]) -> Result<Vec<u8>, SealError> {
+        let sealed = self
+            .first_key
+            .cipher
+            .seal(&self.associated_data(row), text)
+            .ok_or(SealError::Damaged)?;
+        Ok([&[FORMAT_VERSION][..], &self.first_key.id, &sealed].concat())
+    }
+
+    fn unseal(&self, row: SealedRow<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+        let (version, rest) = sealed.split_first().ok_or(SealError::Damaged)?;
+        let (id, sealed) = rest.split_first_chunk().ok_or(SealError::Damaged)?;
+        if *version != FORMAT_VERSION {
+            return Err(SealError::Damaged);
+        }
+        let mut keys = std::iter::once(&self.first_key).chain(&self.other_keys);
+        let key = keys.find(|key| key.id == *id).ok_or(SealError::KeyMissing)?;
+        key.cipher.unseal(&self.associated_data(row), sealed).ok_or(SealError::Damaged)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use algonius_actors::model::id::{ExecutionId, ScheduleId};
+
+    use super::*;
+
+    const TEXT: &[u8] = b"mail jane@host.test";
+
+    fn sealer(secrets: &[[u8; 32]]) -> KeySealer {
+        KeySealer::of(secrets.iter().copied(), Uuid::from_u128(1))
+    }
+
+    #[test]
+    fn a_sealed_text_opens_only_for_its_row_and_instance() {
+        let (execution, other_execution) = (ExecutionId::fresh(), ExecutionId::fresh());
+        let sealer = sealer(&[[1; 32]]);
+        let sealed = sealer.seal(SealedRow::Execution(execution), TEXT).unwrap();
+        assert!(!sealed.windows(4).any(|part| part == b"jane"));
+        assert_eq!(sealer.unseal(SealedRow::Execution(execution), &sealed).unwrap(), TEXT);
+        let other_instance = KeySealer::of([[1; 32]], Uuid::from_u128(2));
+        let schedule = ScheduleId::new("nightly").unwrap();
+        for (sealer, row) in [
+            (&sealer, SealedRow::Execution(other_execution)),
+            (&sealer, SealedRow::Schedule(&schedule)),
+            (&other_instance, SealedRow::Execution(execution)),
+        ] {
+            assert_eq!(sealer.unseal(row, &sealed), Err(SealError::Damaged));
+        }
+        for at in 0..sealed.len() {
+            let mut forged = sealed.clone();
+            forged[at] ^= 1;
+            assert!(sealer.unseal(SealedRow::Execution(execution), &forged).is_err(), "byte {at}");
+            assert!(
+                sealer.unseal(SealedRow::Execution(execution), &sealed[..at]).is_err(),
+                "cut at {at}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_replaced_key_still_opens_old_texts() {
+        let row = SealedRow::Execution(ExecutionId::fresh());
+        let old = sealer(&[[1; 32]]).seal(row, TEXT).unwrap();
+        let two_keys = sealer(&[[2; 32], [1; 32], [2; 32]]);
+        assert_eq!(two_keys.unseal(row, &old).unwrap(), TEXT);
+        let new = two_keys.seal(row, TEXT).unwrap();
+        assert_eq!(sealer(&[[2; 32]]).unseal(row, &new).unwrap(), TEXT);
+        assert_eq!(sealer(&[[2; 32]]).unseal(row, &old), Err(SealError::KeyMissing));
+        assert_eq!(sealer(&[]).unseal(row, &old), Err(SealError::KeyMissing));
+    }
+}

@@ -1,0 +1,235 @@
+//! Preparation of an attempt whose folders are known: its command line, input, output and success checks.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use algonius_actors::driver::Work;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::host::resources::{CgroupMode, ResourceLimits};
+use algonius_actors::model::program::{InputMethod, OnServiceLoss, OutputMethod};
+use algonius_warden::{Launch, RootCapabilities, Stdin};
+
+use super::AttemptStart;
+use super::arguments::{check_total_size, render_arguments, render_file_name, render_text};
+use super::attempt_folder::AttemptFolderSpec;
+use crate::drivers::files::file_access::AllowedFolders;
+use crate::drivers::files::input_files;
+use crate::drivers::files::scratch_dir::{ProgramFile, ScratchDir};
+use crate::drivers::program::environment::environment;
+use crate::drivers::program::running_process::AnswerLocation;
+use crate::drivers::program::sandbox::{self, StartSandbox, is_confined};
+use crate::drivers::program::success_checks::{CheckLaunch, SuccessChecks};
+use crate::platform::template::ExecutionValues;
+
+/// Bytes of a stream that are held beyond the retained limit, so that a truncation can be detected.
+const TRUNCATION_MARGIN_BYTES: u64 = 64 * 1024;
+
+/// Bytes of a stream that are held of an interactive agent: its output contains each event of its protocol.
+const CONVERSATION_OUTPUT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Variables that describe one message, so a program that takes several messages does not get them.
+const MESSAGE_VARIABLES: [&str; 4] = ["A2A_MESSAGE_ID", "A2A_TASK_ID", "TRACEPARENT", "TRACESTATE"];
+
+/// Attempt whose folders are known.
+pub(super) struct PreparedAttempt<'a> {
+    attempt: &'a AttemptStart,
+    /// Path of the attempt's own folder, which may not exist yet.
+    folder: PathBuf,
+    working_dir: PathBuf,
+    /// Name of the input file; empty if there is none.
+    input_name: String,
+    /// Values for the templates of the configuration, with the paths of the input file and of the output file.
+    values: ExecutionValues,
+}
+
+impl<'a> PreparedAttempt<'a> {
+    /// Returns the preparation of an attempt with these folders.
+    ///
+    /// # Errors
+    /// `input-rejected` if the request leads to no usable name of a file.
+    pub(super) fn of(
+        attempt: &'a AttemptStart,
+        folder: PathBuf,
+        working_dir: PathBuf,
+    ) -> Result<Self, Failure> {
+        let program = &attempt.program;
+        let mut values = attempt.template_values();
+        let input_name = match program.input {
+            InputMethod::File => render_file_name(&program.input_file, &values)?,
+            InputMethod::Stdin | InputMethod::Args | InputMethod::JsonRpc => String::new(),
+        };
+        let output_file = match program.output {
+            OutputMethod::File => folder.join(render_file_name(&program.output_file, &values)?),
+            OutputMethod::Stdout
+            | OutputMethod::Events
+            | OutputMethod::Native(_)
+            | OutputMethod::JsonRpc => PathBuf::new(),
+        };
+        (values.input_file, values.output_file) = (folder.join(&input_name), output_file);
+        Ok(Self { attempt, folder, working_dir, input_name, values })
+    }
+
+    /// Returns the path of the attempt's own folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the launch of the program, without its sandbox.
+    ///
+    /// # Errors
+    /// `input-rejected` if the request cannot be passed to a program.
+    pub(super) fn launch(&self) -> Result<Launch, Failure> {
+        let AttemptStart { program, context, work, session, .. } = self.attempt;
+        let inherited = &context.inherited;
+        let args = render_arguments(program, session.argument_templates(program), &self.values)?;
+        let mut env = environment(program, inherited, work);
+        let listing = input_files::file_list_json(&work.request.input.parts, &self.folder);
+        env.extend(listing.map(|listing| (input_files::FILES_VARIABLE.into(), listing.into())));
+        if is_confined(work, program) {
+            sandbox::set_temporary_folder(&mut env, program, inherited, &self.folder);
+        }
+        let is_pooled = program.pool.is_some();
+        if is_pooled {
+            MESSAGE_VARIABLES.iter().for_each(|name| _ = env.remove(OsStr::new(name)));
+        }
+        check_total_size(&args, &env)?;
+        let stdin = match program.input {
+            _ if program.control().is_some() => Stdin::Journaled,
+            _ if program.stdio_protocol.is_some() => Stdin::Piped,
+            // Complete before the start, because the program may outlive the service that would write the rest.
+            InputMethod::Stdin => Stdin::Bytes(work.request.input.text().into_bytes()),
+            InputMethod::File | InputMethod::Args | InputMethod::JsonRpc => {
+                Stdin::Bytes(Vec::new())
+            }
+        };
+        let Work { execution, attempt_id, spec, .. } = work;
+        Ok(Launch {
+            execution: *execution,
+            attempt_id: *attempt_id,
+            program: program.command.clone(),
+            args,
+            env,
+            working_dir: self.working_dir.clone(),
+            stdin,
+            max_recorded_bytes: match is_pooled {
+                // A pooled process ends with the service, so no later process reads this output again.
+                true => 0,
+                // The next process instance repeats the whole conversation of an interactive agent.
+                false if program.control().is_some() => CONVERSATION_OUTPUT_BYTES,
+                false => spec.limits.sizes.output as u64 + TRUNCATION_MARGIN_BYTES,
+            },
+            ends_with_supervisor: program.on_loss == OnServiceLoss::Kill,
+            rlimits: Vec::new(),
+            ruleset: None,
+            scratch_slot: None,
+            root_capabilities: RootCapabilities::All,
+            user: program.user,
+            wrapper: None,
+            resource_limits: program.resources,
+        })
+    }
+
+    /// Returns the success checks of the attempt, if the contract has any. A check of a resumed program gets a `sandbox`
+    /// of its own.
+    ///
+    /// # Errors
+    /// `input-rejected` if the request cannot be passed to a check.
+    pub(super) async fn success_checks(
+        &self,
+        sandbox: Option<&StartSandbox>,
+    ) -> Result<Option<SuccessChecks>, Failure> {
+        let AttemptStart { program, warden, .. } = self.attempt;
+        let contract = &program.success;
+        if !SuccessChecks::is_required(contract) {
+            return Ok(None);
+        }
+        let mut checks =
+            SuccessChecks { schema: contract.schema.clone(), ..SuccessChecks::default() };
+        if let Some(path) = &contract.artifact {
+            let allowed_folders = self.allowed_folders(Some(self.folder.clone())).await;
+            checks.artifact = Some((render_text(path, &self.values)?, allowed_folders));
+        }
+        if let Some(check) = &contract.check {
+            let args = check.args.iter().map(|arg| render_text(arg, &self.values));
+            let launch = Launch {
+                program: check.command.clone(),
+                args: args.collect::<Result<_, _>>()?,
+                stdin: Stdin::Bytes(Vec::new()),
+                // A check is never resumed: its result is lost together with the process that waits for it.
+                ends_with_supervisor: true,
+                // The output of a check need not outlive the service. Without it, the check uses no output memory while
+                // the checked program does.
+                max_recorded_bytes: 0,
+                resource_limits: ResourceLimits {
+                    cgroup_mode: CgroupMode::Off,
+                    ..ResourceLimits::default()
+                },
+                ..self.launch()?
+            };
+            let sandbox = match sandbox {
+                Some(sandbox) => sandbox.clone(),
+                None => self.check_sandbox().await?,
+            };
+            let (warden, time_limit) = (Arc::clone(warden), check.timeout);
+            checks.check = Some(CheckLaunch { sandbox, launch, warden, time_limit });
+        }
+        Ok(Some(checks))
+    }
+
+    /// Returns the sandbox of a check that reads the files of a resumed program.
+    async fn check_sandbox(&self) -> Result<StartSandbox, Failure> {
+        let AttemptStart { program, context, work, .. } = self.attempt;
+        let plan = sandbox::plan(program, context, work, &self.working_dir).await?;
+        let plan = plan.with_writable(&self.folder);
+        let (sandbox, _slot) = sandbox::prepare(plan, context, program).await?;
+        Ok(sandbox)
+    }
+
+    /// Returns the source of the answer. The permitted files are determined before the program starts.
+    pub(super) async fn answer_location(&self, folder: Option<&ScratchDir>) -> AnswerLocation {
+        let program = &self.attempt.program;
+        let dialect = match program.output {
+            OutputMethod::Stdout if program.stdio_protocol.is_none() => {
+                return AnswerLocation::Stdout;
+            }
+            OutputMethod::File => {
+                let file = folder.zip(self.values.output_file.file_name());
+                let file = file.map(|(folder, name)| ProgramFile::new(folder, name, program.user));
+                return AnswerLocation::File(file.and_then(Result::ok));
+            }
+            OutputMethod::Stdout | OutputMethod::Events | OutputMethod::JsonRpc => None,
+            OutputMethod::Native(dialect) => Some(dialect),
+        };
+        let folder = folder.map(|folder| folder.path().to_owned());
+        AnswerLocation::Events(self.allowed_folders(folder).await, dialect)
+    }
+
+    /// Returns the files that the program may hand over: those in its working directory and in `folder`.
+    async fn allowed_folders(&self, folder: Option<PathBuf>) -> AllowedFolders {
+        let AttemptStart { program, context, .. } = self.attempt;
+        let hidden = sandbox::hidden_paths(program, context);
+        let allowed_folders = AllowedFolders::of(self.working_dir.clone(), folder, hidden).await;
+        // The service may be root, and could read more than the program.
+        allowed_folders.with_rights_of(program.user)
+    }
+
+    /// Returns the contents of the attempt's own folder, or `None` if it needs no folder.
+    pub(super) fn folder_spec(&self) -> Option<AttemptFolderSpec> {
+        let AttemptStart { program, work, .. } = self.attempt;
+        let has_temporary_folder = is_confined(work, program);
+        let has_input_file = program.input == InputMethod::File;
+        let has_files = input_files::has_files(&work.request.input.parts);
+        let has_output_file = program.output == OutputMethod::File;
+        (has_temporary_folder || has_input_file || has_files || has_output_file).then(|| {
+            AttemptFolderSpec {
+                folder: self.folder.clone(),
+                has_temporary_folder,
+                input_name: has_input_file.then(|| self.input_name.clone()),
+                has_files,
+                owner: program.user,
+                request: Arc::clone(&work.request),
+            }
+        })
+    }
+}

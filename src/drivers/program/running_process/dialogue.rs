@@ -1,0 +1,78 @@
+//! Dialogue with a program over its standard input while it runs.
+
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::Reporter;
+use algonius_warden::{StdinJournal, StdinPipe};
+use tokio::sync::watch;
+
+use crate::drivers::adapters::event_reader::EventReader;
+use crate::drivers::lease_orders::LeaseOrderReceiver;
+use crate::drivers::output::pump::{OutputSource, PumpedText, RawWriter};
+use crate::drivers::stdio::agent_turn::{AgentTurn, TurnPlan};
+use crate::drivers::stdio::protocol::StdioTurn;
+use crate::drivers::stdio::session::StdioExchange;
+
+/// Dialogue that an attempt will have with its program.
+pub(in crate::drivers) enum DialoguePlan {
+    /// One call or message.
+    Stdio(Box<StdioTurn>),
+    /// Turn of an interactive agent, with the orders of the lease.
+    Agent(Box<TurnPlan>, LeaseOrderReceiver),
+}
+
+/// Dialogue that runs.
+pub(super) enum RunningDialogue {
+    Stdio(Box<StdioExchange>),
+    Agent(Box<AgentTurn>),
+}
+
+impl RunningDialogue {
+    /// Starts a dialogue; `None` if the standard input is not available, so that only the output is read.
+    pub(super) fn start(
+        dialogue: DialoguePlan,
+        (stdin, journal): (Option<StdinPipe>, Option<StdinJournal>),
+        has_text_answer: bool,
+    ) -> Option<Self> {
+        match dialogue {
+            DialoguePlan::Stdio(turn) => {
+                let exchange = StdioExchange::new(stdin, *turn);
+                Some(Self::Stdio(Box::new(if has_text_answer {
+                    exchange.with_text_answer()
+                } else {
+                    exchange
+                })))
+            }
+            DialoguePlan::Agent(plan, orders) => {
+                let answers = orders.take_answers()?;
+                match AgentTurn::new(*plan, journal?, (answers, orders)) {
+                    Ok(turn) => Some(Self::Agent(Box::new(turn))),
+                    Err(error) => {
+                        tracing::error!(%error, "journal of standard input cannot be read");
+                        None
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns true if the answer is the last of several messages.
+    pub(super) const fn has_messages(&self) -> bool {
+        matches!(self, Self::Agent(_))
+    }
+
+    /// Runs the dialogue to its end, and reads until the program has closed its output.
+    pub(super) async fn run(
+        self,
+        source: OutputSource,
+        raw_writer: RawWriter,
+        (events, report): (&mut EventReader<'_>, &Reporter),
+        is_answered: &watch::Sender<bool>,
+    ) -> Result<PumpedText, LedgerError> {
+        match self {
+            Self::Stdio(exchange) => {
+                exchange.run_once(source, raw_writer, events, is_answered).await
+            }
+            Self::Agent(turn) => turn.run(source, raw_writer, (events, report), is_answered).await,
+        }
+    }
+}
