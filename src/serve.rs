@@ -51,7 +51,7 @@ pub struct SharedState {
     pub monitoring: Monitoring,
     /// Facts about the machine and the processes on it.
     pub machine: MachineFacts,
-    /// Start time of the service.
+    /// Time at which the present configuration came into force.
     pub in_force_since: DateTime<Utc>,
 }
 

@@ -112,7 +112,7 @@ impl AgentFactory {
         &self.holders
     }
 
-    /// Returns the known facts about the programs.
+    /// Returns the registry of the programs.
     pub(crate) const fn program_registry(&self) -> &ProgramRegistry {
         &self.program_registry
     }

@@ -78,7 +78,7 @@ impl HttpState {
         self.static_state.address
     }
 
-    /// Returns the served paths.
+    /// Returns the publisher of the routes.
     pub(crate) const fn route_publisher(&self) -> &RoutePublisher {
         &self.route_publisher
     }

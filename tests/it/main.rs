@@ -11,7 +11,7 @@ mod abuse;
 mod access_control;
 mod actor_panics;
 mod addresses;
-mod agent_toggles;
+mod agent_switches;
 mod answers;
 mod api_description;
 mod auth_required;

@@ -20,7 +20,7 @@ use crate::model::id::AgentId;
 pub(super) struct Lifecycle {
     /// Reply ports of the callers that wait until nothing runs, if the service is stopping.
     drain_replies: Option<Vec<RpcReplyPort<()>>>,
-    /// State of the shutdown, if the agent was removed from the configuration.
+    /// State of the removal, if the agent was removed from the configuration.
     removal: Option<RemovalState>,
 }
 

@@ -189,8 +189,8 @@ fn authorize(caller: &Caller, interaction: &Interaction) -> Result<(), Failure> 
         .map_err(|refusal| forbidden(&refusal.to_string()))
 }
 
-/// Returns true if the interaction was closed by the same answer of the same principal. The known answer is raw until
-/// it was delivered, and redacted later.
+/// Returns true if the interaction was closed by the same answer of the same principal. The answer of the
+/// interaction is raw until it was delivered, and redacted later.
 fn has_same_end(interaction: &Interaction, ends: [&InteractionEnd; 2]) -> bool {
     let closed = interaction.end.as_ref();
     let source = |answer: &InteractionAnswer| match &answer.by {

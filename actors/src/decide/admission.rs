@@ -265,7 +265,7 @@ pub fn step(
             vec![AdmissionEffect::Record(id)]
         }
         AdmissionEvent::Recorded(id) => mark_recorded(&mut queue, id, AdmissionStage::Ready),
-        // The number of coalesced entries is limited to the depth: further ones do the work themselves.
+        // The number of coalesced entries is limited to `max_waiting`: further ones do the work themselves.
         AdmissionEvent::Coalesced(id) if queue.coalesced_count() >= queue.max_waiting as usize => {
             mark_recorded(&mut queue, id, AdmissionStage::Ready)
         }

@@ -159,7 +159,7 @@ pub enum Deadline {
     Answer,
 }
 
-/// Event of an execution. `at` is the attempt to which the event belongs.
+/// Event of an execution. `attempt_id` is the attempt to which the event belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each variant's sentence speaks of its fields")]
 pub enum ExecutionEvent {
@@ -191,7 +191,7 @@ pub enum ExecutionEvent {
     Answered,
     /// The run deadline is near.
     RunDeadlineNear { attempt_id: AttemptId },
-    /// The work has been silent for `quiet`.
+    /// The work has been silent for `silence`.
     Silent { attempt_id: AttemptId, silence: Duration },
     /// A resource usage reading is due.
     HeartbeatDue { attempt_id: AttemptId },
@@ -225,7 +225,7 @@ pub enum ExecutionEffect {
     Resume { attempt_id: AttemptId },
     /// Request the work to stop.
     Stop,
-    /// Send `with` after a delay.
+    /// Send `event` after a delay.
     SendLater { after: Duration, event: ExecutionEvent },
     /// Send `Silent` after a delay, with the duration of the silence at that time.
     CheckSilence { attempt_id: AttemptId, after: Duration },

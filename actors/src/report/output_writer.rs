@@ -342,7 +342,7 @@ struct RawDivision {
 }
 
 impl RawDivision {
-    /// Creates the division of an empty text; redaction inspects `context_bytes` bytes before the tail.
+    /// Creates the division of an empty text; redaction inspects `context_bytes` before the tail.
     fn new(limit: usize, context_bytes: usize) -> Self {
         let limits = HeadAndTailLimits::of(limit);
         // Redaction of the tail needs text before it: a secret whose start was cut would be shown otherwise.

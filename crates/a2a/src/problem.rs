@@ -230,8 +230,8 @@ pub fn error_info(failure: &Failure) -> Value {
     })
 }
 
-/// Returns the `json_rpc_error_data` of an error on JSON-RPC: a list in both versions. 0.3 does not define its form, and the Go
-/// SDK, which also supports 0.3, reads only a list.
+/// Returns the `data` of an error on JSON-RPC: a list in both versions. 0.3 does not define its form, and the Go SDK,
+/// which also supports 0.3, reads only a list.
 #[must_use]
 pub fn json_rpc_error_data(failure: &Failure) -> Value {
     json!([error_info(failure)])

@@ -63,13 +63,13 @@ pub struct DetachedPrograms {
 pub struct ProcessHolders {
     options: LaunchOptions,
     runtime_folder: Arc<OwnedFd>,
-    /// Key that the next process instance of the service proves to the wardens.
+    /// Key that the next process instance of the service proves to the process holders.
     key: HolderKey,
     current_link: tokio::sync::Mutex<Option<Arc<HolderLink>>>,
     /// Same link, for callers that cannot wait.
     current_link_snapshot: watch::Sender<Option<Arc<HolderLink>>>,
     earlier_links: Vec<Arc<HolderLink>>,
-    /// Secret that each warden stores in memory for the next process instance of the service.
+    /// Secret that each process holder stores in memory for the next process instance of the service.
     secret: OnceLock<Vec<u8>>,
     launch_permits: Semaphore,
     scanner: Arc<ProcessScanner>,

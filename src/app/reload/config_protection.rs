@@ -12,7 +12,7 @@ use crate::config::Settings;
 pub(super) struct FileProtection {
     /// File of the configuration; `None` for the shipped one.
     file: Option<PathBuf>,
-    /// Modes of the service's files, which an agent of the same user may widen.
+    /// Recorded rights of the service's files, which an agent of the same user may widen.
     recorded_rights: RecordedRights,
     /// True if an operator accepted the present modes, which the next configuration in force records.
     are_modes_accepted: bool,

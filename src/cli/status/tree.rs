@@ -40,8 +40,8 @@ fn scheduler_line(scheduler: &SchedulerStatus, now: DateTime<Utc>) -> String {
     let SchedulerStatus { actor, schedules, active, locked, due } = scheduler;
     let health = health_text(actor.health, actor.since, actor.restarts, now);
     let next_note = due.iter().min_by_key(|due| due.at).map_or(String::new(), |due| {
-        let (age, time) = (format_age(due.at, now), due.at.format("%Y-%m-%d %H:%M:%SZ"));
-        format!(", next {} asks {} in {age} ({time})", due.schedule, due.agent)
+        let (delay, time) = (format_age(due.at, now), due.at.format("%Y-%m-%d %H:%M:%SZ"));
+        format!(", next {} asks {} in {delay} ({time})", due.schedule, due.agent)
     });
     let locked_note = match locked {
         0 => String::new(),

@@ -316,7 +316,7 @@ impl ContentPart {
 }
 
 impl ReportedFile {
-    /// Returns the file as an item. Stored base64 is always decodable, so readers need not check it.
+    /// Returns the file as a part. Stored base64 is always decodable, so readers need not check it.
     fn into_part(self) -> Option<ReportedPart> {
         let Self { name, media_type, bytes, text, path } = self;
         let encoded = match (bytes, text, path) {

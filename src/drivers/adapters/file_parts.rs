@@ -37,7 +37,7 @@ pub(super) struct UndeliveredFile {
     pub(super) refusal: PathRefusal,
 }
 
-/// Reads the files among the items into parts that use at most `available_bytes` bytes together.
+/// Reads the files among the reported parts into parts that use at most `available_bytes` together.
 ///
 /// # Errors
 /// The first file that was not read.

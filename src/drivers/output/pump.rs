@@ -120,7 +120,7 @@ pub(in crate::drivers) struct OutputSource {
 
 impl OutputSource {
     /// Reads `pipe` until `cut` turns true; `watcher` observes the bytes. An earlier process instance may have left
-    /// `unread_bytes` bytes in addition to those in the pipe.
+    /// `unread_bytes` in addition to those in the pipe.
     pub(in crate::drivers) fn new(
         pipe: OutputPipe,
         cut: watch::Receiver<bool>,

@@ -47,13 +47,13 @@ pub(super) struct TaskReader<'r> {
     /// Id of the latest message of a status.
     last_message_id: Option<String>,
     /// True until the first event of a task that is continued: it repeats what was reported before.
-    is_repeated: bool,
+    expects_repeated_event: bool,
 }
 
 impl<'r> TaskReader<'r> {
     /// Returns a reader of the task that the conversation names, or of a new one.
     pub(super) fn new(events: EventReader<'r>, conversation: RemoteConversation) -> Self {
-        let is_repeated = conversation.task.is_some();
+        let expects_repeated_event = conversation.task.is_some();
         let (answer_digest, task_id) =
             ((0, Sha256::new()), watch::Sender::new(conversation.task.clone()));
         Self {
@@ -63,7 +63,7 @@ impl<'r> TaskReader<'r> {
             answer_digest,
             reported_artifact_ids: BTreeSet::new(),
             last_message_id: None,
-            is_repeated,
+            expects_repeated_event,
         }
     }
 
@@ -124,12 +124,12 @@ impl<'r> TaskReader<'r> {
                 Ok(Some(RemoteEnd::Reported))
             }
             StreamEvent::Status(update) => {
-                self.is_repeated = false;
+                self.expects_repeated_event = false;
                 self.set_ids(update.task_id, update.context_id);
                 self.handle_status(update.status).await
             }
             StreamEvent::Artifact(update) => {
-                self.is_repeated = false;
+                self.expects_repeated_event = false;
                 self.set_ids(update.task_id.clone(), update.context_id.clone());
                 self.handle_artifact(update).await?;
                 Ok(None)
@@ -141,7 +141,7 @@ impl<'r> TaskReader<'r> {
     async fn handle_snapshot(&mut self, task: Task) -> Result<Option<RemoteEnd>, LedgerError> {
         let Task { id, context_id, status, artifacts, .. } = task;
         self.set_ids(id.clone(), context_id.clone());
-        if std::mem::take(&mut self.is_repeated) && !status.state.is_terminal() {
+        if std::mem::take(&mut self.expects_repeated_event) && !status.state.is_terminal() {
             // The question that the message answers, and the artifacts before it.
             self.reported_artifact_ids
                 .extend(artifacts.into_iter().map(|artifact| artifact.artifact_id));

@@ -21,7 +21,7 @@ pub(in crate::drivers) enum StdioStep {
     Write(Vec<u8>),
     /// Event that the program reports.
     Event(ProgramEvent),
-    /// Bytes to read with the program's output pattern.
+    /// Bytes to read with the program's output method.
     Output(Vec<u8>),
     /// Warning about an unexpected message, which has no other effect.
     Warn(String),

@@ -279,9 +279,9 @@ pub(super) fn step_stopping(
 }
 
 /// Appends the last output of the program, which often shows what it waited for when a deadline passed.
-fn with_last_output(ending: ExecutionEnd, id: &Failure) -> ExecutionEnd {
+fn with_last_output(ending: ExecutionEnd, reported: &Failure) -> ExecutionEnd {
     let is_late = |failure: &Failure| matches!(failure.code, Code::IdleTimeout | Code::Timeout);
-    let last_output = &id.last_output;
+    let last_output = &reported.last_output;
     let append_output = |failure: Failure| {
         if last_output.is_empty() || !is_late(&failure) {
             return failure;

@@ -60,7 +60,7 @@ fn hex(value: &str, is_upper_case: bool) -> String {
     })
 }
 
-/// Returns the base64 characters that `value` alone determines when `preceding_bytes` unknown bytes precede it.
+/// Returns the base64 characters that `value` alone determines when `preceding_bytes` unknown ones precede it.
 fn base64(value: &str, preceding_bytes: usize, last_two: &[u8; 2]) -> String {
     let bytes: Vec<u8> = std::iter::repeat_n(0, preceding_bytes).chain(value.bytes()).collect();
     let end = bytes.len() * 8 / 6;

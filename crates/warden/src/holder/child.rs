@@ -32,7 +32,7 @@ impl HeldStream {
         Ok(Self { pipe, memory_file, has_ended: false })
     }
 
-    /// Moves available bytes into the memory file, and drops those beyond the cap. Used while no supervisor reads.
+    /// Moves available bytes into the memory file, and drops those beyond the limit. Used while no supervisor reads.
     pub(super) fn pump(&mut self, max_recorded_bytes: u64) {
         // The read must return to the event loop: one thread serves the signals and all other programs too.
         let mut remaining_bytes = MAX_PUMP_BYTES;
@@ -54,7 +54,7 @@ impl HeldStream {
             .unwrap_or(MOVE_BYTES)
             .min(MOVE_BYTES)
         {
-            // Beyond the cap bytes are read and dropped, so that the program never blocks at a full pipe.
+            // Beyond the limit bytes are read and dropped, so that the program never blocks at a full pipe.
             0 => read(&self.pipe, &mut [0; MOVE_BYTES]),
             // `splice` moves pages between pipe and file without a copy through this process.
             capacity => {

@@ -64,7 +64,7 @@ struct FdSet {
 }
 
 impl FdSet {
-    /// Sorts the received descriptors; `None` if one did not arrive.
+    /// Assigns the received descriptors; `None` if one did not arrive.
     fn assign(
         fds: Vec<OwnedFd>,
         LaunchFlags { is_confined, is_grouped, has_stdin_journal, .. }: LaunchFlags,

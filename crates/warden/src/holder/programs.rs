@@ -164,8 +164,8 @@ impl HeldPrograms {
         is_cleanup_done.then_some(KillResult { killed: so_far, survivors: processes.len() as u64 })
     }
 
-    /// Returns every process of a program. A zombie counts until it is reaped, so that the program is cleared only
-    /// after no trace of it remains.
+    /// Returns every process of a program. A zombie counts until it is reaped, so that the killing is finished
+    /// only after no trace of the program remains.
     fn processes_of(&self, slot: u64) -> BTreeSet<i32> {
         let mut pids = self.orphans_of(slot);
         if let Some(program) = self.programs.get(&slot).filter(|program| program.end.is_none()) {

@@ -140,9 +140,9 @@ impl MemoryAccount {
         if used.load(Ordering::Relaxed) < *limit || has_ended.load(Ordering::Relaxed) {
             return true;
         }
-        let exchange =
+        let exchange_result =
             borrower.compare_exchange(NO_BORROWER, *number, Ordering::AcqRel, Ordering::Acquire);
-        exchange.is_ok() || exchange == Err(*number)
+        exchange_result.is_ok() || exchange_result == Err(*number)
     }
 
     /// Returns when the account may take more.

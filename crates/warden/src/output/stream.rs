@@ -75,7 +75,7 @@ impl ProgramStream {
         })
     }
 
-    /// Returns when there is memory for the next bytes. Bytes beyond the cap need none: they are not written to the
+    /// Returns when there is memory for the next bytes. Bytes beyond the limit need none: they are not written to the
     /// memory file.
     fn poll_memory(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let needs_memory = self.recorded_bytes < self.max_recorded_bytes;

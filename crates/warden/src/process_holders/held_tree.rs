@@ -54,7 +54,7 @@ pub(crate) async fn take_over(
     })
 }
 
-/// Time within which a process holder must clear a killed program.
+/// Time within which a process holder must kill all processes of a program.
 const KILL_TIMEOUT: Duration = Duration::from_secs(20);
 
 struct HeldTree {

@@ -149,7 +149,7 @@ impl HolderLink {
         *self.state.borrow()
     }
 
-    /// Returns when a claim about the connection is true, or when the connection is lost.
+    /// Returns when a condition of the connection is true, or when the connection is lost.
     pub(crate) async fn wait_until(&self, condition: impl Fn(&LinkState) -> bool) -> LinkState {
         let mut changes = self.state.subscribe();
         let found = changes.wait_for(|state| condition(state) || state.is_lost).await;

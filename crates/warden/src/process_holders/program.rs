@@ -31,7 +31,7 @@ pub(crate) struct ProcessState {
     pub(crate) pid: Option<u32>,
     pub(crate) launch_errno: Option<i32>,
     pub(crate) end: Option<ProgramEnd>,
-    /// Number of processes that had to be killed, after the program was cleared.
+    /// Number of killed processes, after the last one was killed.
     pub(crate) killed: Option<u64>,
     /// Number of processes that do not die.
     pub(crate) survivors: u64,
@@ -185,7 +185,7 @@ impl ProgramHandle {
         self.state.send_modify(|process_state| process_state.is_lost = true);
     }
 
-    /// Returns when a claim about the program is true, or when its process holder is lost.
+    /// Returns when a condition of the program is true, or when its process holder is lost.
     pub(crate) async fn wait_until(
         &self,
         condition: impl Fn(&ProcessState) -> bool,

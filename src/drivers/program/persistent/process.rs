@@ -57,7 +57,7 @@ impl PersistentProcess {
         drop(stdin_pipe);
         if timeout(grace, &mut program_exit).await.is_err() {
             tree.terminate();
-            _ = timeout(grace, &mut program_exit).await; // The sweep kills the processes that remain.
+            _ = timeout(grace, &mut program_exit).await; // The processes that remain are killed below.
         }
         kill_and_remove_folder(tree, folder).await;
     }

@@ -170,7 +170,7 @@ async fn wait_for_exit(program_exit: &mut ProgramExit, tree: &dyn ProcessTree) -
             program_exit.await
         }
     };
-    exit.unwrap_or(Exit::Signal(0)) // The warden was lost, and the program is swept.
+    exit.unwrap_or(Exit::Signal(0)) // The process holder was lost, and the program is killed.
 }
 
 /// Returns after the grace period that follows a stop order, or when the holder of the lease is gone.

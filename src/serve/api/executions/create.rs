@@ -128,7 +128,7 @@ fn message_json(execution_request: ExecutionRequest) -> Result<Value, Failure> {
     Ok(message)
 }
 
-/// Waits up to `wait_seconds` seconds for the end and returns the state of the execution.
+/// Waits up to `wait_seconds` for the end and returns the state of the execution.
 async fn respond(
     app: &App,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Arguments and file names of a program: templates, checked against its input and output patterns.
+//! Arguments and file names of a program: templates, checked against its input and output methods.
 
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::program::{InputMethod, OutputMethod};
