@@ -41,7 +41,7 @@ async fn a_million_lines_survive_four_kills_of_the_service() {
         parts.push_str(&format!("{part}\n"));
         service.setup.wait_for_text("parts", &parts).await;
         service.kill9().await;
-        service.setup.open_gate(&format!("go-{part}")); // It goes on while nobody is there.
+        service.setup.open_gate(&format!("go-{part}")); // The program continues while no service runs.
         service.restart().await;
     }
     let task = service.wait_for_end("lines", &id).await;

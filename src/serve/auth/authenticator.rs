@@ -70,7 +70,7 @@ pub fn anonymous_principals<'s>(specs: impl IntoIterator<Item = &'s AgentSpec>) 
     open_agents
         .map(|spec| TokenSeed {
             name: ANONYMOUS.to_owned(),
-            // Random bytes instead of a fixed value: whoever knows the source code must not know the token.
+            // Random bytes: a fixed value could be read in the source code.
             hash: Sha256::digest(
                 [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat(),
             )

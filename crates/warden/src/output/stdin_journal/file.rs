@@ -104,7 +104,7 @@ impl JournalFile {
             let signals = SignalFd::with_flags(&broken_pipe, SfdFlags::SFD_NONBLOCK);
             _ = signals.and_then(|signals| signals.read_signal());
         }
-        _ = previous_mask.thread_set_mask(); // It was the mask before, and what was moved must not be forgotten.
+        _ = previous_mask.thread_set_mask(); // A failure must not hide the number of moved bytes.
         moved
     }
 
