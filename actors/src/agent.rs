@@ -1,8 +1,9 @@
 //! `AgentActor`: one per agent; admits requests to its queue and owns their executions.
 //!
-//! It decides what becomes of a duplicate (`admission/duplicates.rs`, and `coalescer.rs` for equal contents), and with
-//! which retry policy an execution runs (`running/retry_policy.rs`). The ledger enforces both: it compares the keys in
-//! the transaction that records a request, and refuses a claim whose precondition no longer holds.
+//! It decides how a duplicate is answered (`admission/duplicate_cache.rs`, `admission/duplicates.rs`, and `coalescer.rs` for
+//! equal contents). It also decides what follows a failed attempt: another one after a pause or a deferral, or the end
+//! (`running/retries.rs`). The ledger enforces both: it compares the keys in the transaction that records a request, and
+//! refuses a claim whose precondition no longer holds.
 
 mod admission;
 mod backpressure;
@@ -28,13 +29,15 @@ use tokio::sync::watch;
 
 use crate::decide::admission::AdmissionEvent;
 use crate::driver::Driver;
+use crate::execution::AttemptFailure;
 use crate::execution::recover::{ContinuedWork, RecoveredExecution, recover_unfinished};
 use crate::maintenance::monitor::LatestEvaluation;
 use crate::model::agent::AgentSpec;
 use crate::model::agent::quota::Deferral;
+use crate::model::execution::AttemptId;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::record::Record;
-use crate::model::execution::request::Request;
+use crate::model::execution::request::{Request, RequestKeys};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::interaction::Interaction;
@@ -71,6 +74,17 @@ pub struct SubmitReply {
     pub ended_record: Option<Box<Record>>,
 }
 
+impl SubmitReply {
+    /// Creates the answer to a repeated request, with the progress of its execution while an actor holds it.
+    #[must_use]
+    pub const fn duplicate(
+        execution: ExecutionId,
+        progress: Option<watch::Receiver<Progress>>,
+    ) -> Self {
+        Self { execution, is_duplicate: true, progress, ended_record: None }
+    }
+}
+
 /// Message to an agent's actor.
 pub enum AgentMsg {
     /// Submits a request. The reply follows once the request is recorded, not once it has run.
@@ -89,6 +103,10 @@ pub enum AgentMsg {
     PressureChanged,
     /// A credential became unusable or usable again, or may be probed.
     BreakerChanged,
+    /// An attempt of an execution has failed: what follows must be decided.
+    AttemptFailed(ExecutionId, Box<AttemptFailure>),
+    /// The pause of an execution after this attempt is over.
+    RetryDue(ExecutionId, AttemptId),
     /// The deferral of an execution is over.
     DeferralOver(ExecutionId, Deferral),
     /// Cancels an execution, if it is here. The reply does not wait for its end.
@@ -142,6 +160,8 @@ pub enum AgentMsg {
 pub struct Submission {
     /// Request to execute.
     pub request: Request,
+    /// Keys of the request.
+    pub keys: RequestKeys,
     /// Record of the execution that the request continues.
     pub continued_record: Option<Record>,
     /// Tracing span of the request.
@@ -274,6 +294,10 @@ impl Actor for AgentActor {
             AgentMsg::PositionsDue => data.admission.send_due_notices(&data.args),
             AgentMsg::PressureChanged => data.apply_pressure(),
             AgentMsg::BreakerChanged => data.apply_breaker_state(),
+            AgentMsg::AttemptFailed(id, report) => {
+                data.running.decide_next_attempt(id, *report, &data.args);
+            }
+            AgentMsg::RetryDue(id, attempt_id) => data.control().retry(id, attempt_id),
             AgentMsg::DeferralOver(id, deferral) => data.requeue_deferred(id, deferral),
             AgentMsg::Cancel { record, reason, reply } => {
                 _ = reply.send(data.cancel(&record, reason));
@@ -292,7 +316,7 @@ impl Actor for AgentActor {
             AgentMsg::QuestionsSettled => data.lifecycle.report_removed(),
             AgentMsg::Close => myself.stop(None),
             AgentMsg::Drain(reply) => data.drain(reply),
-            AgentMsg::CancelAll { reason } => data.running.cancel_all(&reason),
+            AgentMsg::CancelAll { reason } => data.control().cancel_all(&reason),
             AgentMsg::WorkerPanicked => return Err("a task of the agent panicked".into()),
             AgentMsg::Inspect(reply) => _ = reply.send(AgentView::of(data)),
         }
@@ -313,7 +337,9 @@ impl Actor for AgentActor {
                 }
                 Ok(())
             }
-            SupervisionEvent::ActorFailed(child, fault) => data.handle_crash(&child, fault),
+            SupervisionEvent::ActorFailed(child, fault) => {
+                data.running.handle_crash(child.get_id(), fault, &data.args, &mut data.tasks)
+            }
             SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => Ok(()),
         }
     }

@@ -1,4 +1,6 @@
-//! `ExecutionActor`: one per execution; performs the effects of [`decide::execution`](crate::decide::execution).
+//! `ExecutionActor`: one per attempt of an execution; performs the effects of
+//! [`decide::execution`](crate::decide::execution). It reports a failed attempt to the agent's actor, which decides what
+//! follows. If that is another attempt, the actor stops after the clean-up, and another one drives the next attempt.
 
 mod attempt;
 mod claim;
@@ -22,24 +24,19 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use tokio::sync::watch;
-use tokio::time::Instant;
 use tracing::Span;
 
 use crate::decide::execution::{ExecutionEvent, ExecutionPolicy};
 use crate::driver::Driver;
 use crate::model::agent::AgentSpec;
-use crate::model::agent::budget::Charge;
-use crate::model::code::Code;
 use crate::model::execution::event::EventKind;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::request::Request;
 use crate::model::execution::usage::UsageReading;
 use crate::model::execution::{AttemptId, State};
-use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::interaction::{Interaction, InteractionId};
 use crate::model::observation::status::ExecutionStatus;
-use crate::model::observation::telemetry_events::TokenCounts;
 use crate::ports::interactions::{CloseOutcome, OpenOutcome};
 use crate::report::Report;
 use crate::services::Services;
@@ -53,12 +50,12 @@ use self::persistence::Persistence;
 use self::published_state::PublishedState;
 use self::stop::StopPlan;
 use self::tasks::ExecutionTasks;
-use self::usage::{ExecutionUsage, WallTimeLimit};
+use self::usage::{ExecutionUsage, UsageAccount};
 
 pub use self::claim::{ClaimBlocked, ClaimGranted};
-pub use self::starting_point::StartingPoint;
+pub use self::starting_point::{AttemptFailure, ExecutionTotals, StartingPoint};
 
-/// Actor that drives one execution to its outcome, then stops.
+/// Actor that drives one attempt of an execution to its end, then stops.
 pub struct ExecutionActor;
 
 /// Message to an execution's actor.
@@ -100,7 +97,7 @@ pub enum InteractionMsg {
 pub struct ExecutionArgs {
     /// Id of the execution.
     pub id: ExecutionId,
-    /// Starting point: nothing done yet, or an open question.
+    /// Starting point: nothing done yet, a failed attempt, an open question, or held work.
     pub starting_point: StartingPoint,
     /// Decisions of the agent's actor about the execution.
     pub plan: ExecutionPlan,
@@ -120,18 +117,23 @@ pub struct ExecutionArgs {
     pub span: Span,
     /// Callback after the clean-up, once the outcome is in the ledger.
     pub on_slot_released: OnSlotReleased,
+    /// Callback after a failed attempt.
+    pub on_attempt_failed: OnAttemptFailed,
 }
 
 /// Decisions of the agent's actor about an execution.
 pub struct ExecutionPlan {
-    /// First event: `Begin` or `Answered`, or an end before the start.
+    /// First event: `Begin`, `RetryDue`, `Answered` or `Resumed`, or an end before the start.
     pub first_event: ExecutionEvent,
-    /// Retry policy and time limits.
+    /// Time limits.
     pub policy: ExecutionPolicy,
 }
 
 /// Callback that reports a free slot.
 pub type OnSlotReleased = Box<dyn FnOnce() + Send>;
+
+/// Callback that reports a failed attempt. The agent's actor replies with `NextAttemptDecided`.
+pub type OnAttemptFailed = Arc<dyn Fn(AttemptFailure) + Send + Sync>;
 
 /// State of the actor: the parts of an execution, which it only connects. The workspace, the memory and the lease are
 /// released when their parts are dropped, because ractor drops the state on every exit, also after a kill or a panic,
@@ -204,15 +206,21 @@ impl ExecutionData {
         let waited = (since - args.since).to_std().unwrap_or_default();
         let ExecutionArgs { starting_point, plan, span, on_slot_released, .. } = args;
         let (memory, resources) = (context.spec.expected_memory(), &context.services.resources);
+        let totals = starting_point.totals;
+        let earlier_attempts = (waited, totals.first_granted_at);
         Self {
-            claim: ResourceClaim::new(context.id, memory, resources, waited),
+            claim: ResourceClaim::new(context.id, memory, resources, earlier_attempts),
             persistence: Persistence::new(starting_point.fence, context.start_writer()),
             machine: PhaseMachine::new(starting_point.phase.clone(), plan.policy),
             published: PublishedState::new(starting_point.state, since, context.progress.clone()),
             stop: StopPlan::new(on_slot_released),
-            attempt: PresentAttempt::new(starting_point.attempt_id, starting_point.recorded_events),
+            attempt: PresentAttempt::new(
+                starting_point.attempt_id,
+                totals.exit_code,
+                starting_point.recorded_events,
+            ),
             interactions: OpenInteractions::new(),
-            usage: ExecutionUsage::new(starting_point.spent),
+            usage: ExecutionUsage::new(totals.spent, totals.tokens),
             tasks: ExecutionTasks::new(myself.clone(), span),
             context,
         }
@@ -232,12 +240,24 @@ impl ExecutionData {
         }
     }
 
+    /// Returns the account of the attempt's usage, with the parts of the execution that it changes.
+    fn usage_account(&mut self) -> UsageAccount<'_> {
+        UsageAccount {
+            is_running: self.published.is_running(),
+            usage: &mut self.usage,
+            attempt: &mut self.attempt,
+            context: &self.context,
+            persistence: &self.persistence,
+            tasks: &mut self.tasks,
+        }
+    }
+
     /// Applies an event. No other function changes the phase or performs effects.
     fn apply_event(&mut self, event: ExecutionEvent) {
         let Some(event) = self.interactions().filter_paused(event) else { return };
         match event {
             ExecutionEvent::Resumed { attempt_id, run_time } => {
-                self.begin_wall_time(attempt_id, run_time);
+                self.usage_account().begin_wall_time(attempt_id, run_time);
             }
             ExecutionEvent::Settled => self.handle_settled(),
             ExecutionEvent::Cleaned { .. } => {
@@ -249,7 +269,10 @@ impl ExecutionData {
         for effect in self.machine.apply(event) {
             self.perform(effect);
         }
-        self.persistence.flush();
+        // The decision about a failed attempt may settle the execution, and then its last records are part of that.
+        if !self.machine.is_undecided() {
+            self.persistence.flush();
+        }
         if self.stop.is_due(self.attempt.is_cleaning()) {
             self.finish();
         }
@@ -259,7 +282,6 @@ impl ExecutionData {
         // Before the event: its effects write under the new claim, and the ledger refuses the old one.
         self.persistence.set_fence(fence);
         self.attempt.apply_claim(attempt_id);
-        self.interactions.reset();
         self.claim.apply_grant(workspace);
         // The claim wrote the state in the ledger; here it is only published.
         self.publish(State::Starting);
@@ -280,10 +302,12 @@ impl ExecutionData {
                     self.persistence.add_events(start_event);
                 }
                 self.apply_event(ExecutionEvent::Started { attempt_id });
-                self.begin_wall_time(attempt_id, Duration::ZERO);
+                self.usage_account().begin_wall_time(attempt_id, Duration::ZERO);
             }
             Report::UsageReported { attempt_id, tokens, charge } => {
-                self.handle_usage(attempt_id, tokens, charge);
+                if let Some(event) = self.usage_account().add(attempt_id, tokens, charge) {
+                    self.apply_event(event);
+                }
             }
             Report::QuestionOpened { attempt_id, wire_id, question } => {
                 self.interactions().handle_question(attempt_id, wire_id, *question);
@@ -297,69 +321,28 @@ impl ExecutionData {
             Report::Ended { attempt_id, result, exit_code, batch } => {
                 self.persistence.append(self.attempt.record_end(attempt_id, exit_code, batch));
                 let code = result.as_ref().err().map(|failure| failure.code);
-                self.report_attempt_end(attempt_id, code);
-                // Before the event: the machine leaves its working phase with it, and the result would not count.
-                self.report_credential_result(attempt_id, &result);
+                self.usage_account().report_end(attempt_id, code);
+                // A report after a stop request is unreliable.
+                if attempt_id == self.attempt.attempt_id() && self.machine.is_at_work() {
+                    self.context.report_credential_result(&result);
+                }
                 self.apply_event(end_event(attempt_id, result, self.context.now()));
             }
             Report::InputRequired { attempt_id, interruption, exit_code, batch } => {
                 self.persistence.append(self.attempt.record_end(attempt_id, exit_code, batch));
-                self.report_attempt_end(attempt_id, None);
+                self.usage_account().report_end(attempt_id, None);
                 self.apply_event(ExecutionEvent::NeedsInput { attempt_id, interruption });
             }
         }
     }
 
-    /// Handles a usage report, which is already in the ledger.
-    fn handle_usage(&mut self, attempt_id: AttemptId, tokens: TokenCounts, charge: Charge) {
-        if attempt_id != self.attempt.attempt_id() {
-            return;
-        }
-        self.usage.add(tokens, charge);
-        self.context.report_usage(charge);
-        if let Some(failure) = self.usage.limit_failure(&self.context.spec.budget) {
-            self.apply_event(ExecutionEvent::LimitExceeded { attempt_id, failure });
-        }
-    }
-
     /// Handles a reading; one that arrives after the end of its attempt is ignored.
     fn record_reading(&mut self, attempt_id: AttemptId, usage: UsageReading) {
-        if self.published.is_running() && self.attempt.record_reading(attempt_id, usage) {
+        let is_running = self.published.is_running() && !self.machine.is_undecided();
+        if is_running && self.attempt.record_reading(attempt_id, usage) {
             self.persistence.add_event(self.context.now(), EventKind::Heartbeat(usage));
             self.persistence.flush();
         }
-    }
-
-    /// Starts to measure the run time of the attempt, and ends the attempt when its limit is reached.
-    fn begin_wall_time(&mut self, attempt_id: AttemptId, run_time: Duration) {
-        if attempt_id != self.attempt.attempt_id() || !self.published.is_running() {
-            return;
-        }
-        let limit = self.usage.begin_wall_time(&self.context.spec.budget, Instant::now(), run_time);
-        if let Some(WallTimeLimit { remaining, failure }) = limit {
-            self.tasks.send_after(remaining, ExecutionEvent::LimitExceeded { attempt_id, failure });
-        }
-    }
-
-    /// Reports the end of an attempt, and charges its run time. A second end of the same attempt is ignored.
-    fn report_attempt_end(&mut self, attempt_id: AttemptId, code: Option<Code>) {
-        let Some(attempt) = self.attempt.take_unreported(attempt_id) else { return };
-        let (charge, now) = (self.usage.end_wall_time(Instant::now()), self.context.now());
-        if let Some(event) = charge.and_then(|charge| self.context.charge_day(now, charge)) {
-            self.persistence.record_first(now, event);
-        }
-        self.context.report_attempt_end(attempt, code, self.attempt.exit_code());
-    }
-
-    /// Reports the effect of an attempt's end on its credential. The retries of the program itself are added up too.
-    fn report_credential_result(&mut self, attempt_id: AttemptId, result: &Result<(), Failure>) {
-        if attempt_id != self.attempt.attempt_id() || !self.machine.is_at_work() {
-            return; // A report after a stop request is unreliable.
-        }
-        if let Err(failure) = result {
-            self.machine.add_own_retries(failure.own_retries);
-        }
-        self.context.report_credential_result(result);
     }
 
     fn handle_settled(&mut self) {
@@ -375,9 +358,13 @@ impl ExecutionData {
         self.persistence.finish();
     }
 
+    /// Stops the actor once all records are written, unless an execution that was about to pause was cancelled: its end
+    /// is another record.
     fn handle_written(&self) {
-        let claim = (self.attempt.attempt_id(), self.persistence.fence());
-        self.published.publish_wait(self.stop.deferral(&self.published, claim, self.usage.spent()));
+        if !self.machine.is_at_rest() {
+            return;
+        }
+        self.published.publish_wait(self.stop.deferral(&self.published));
         self.context.actor.stop(None);
     }
 }

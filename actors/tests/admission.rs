@@ -222,6 +222,28 @@ async fn a_duplicate_takes_no_queue_place_and_gets_the_answer() {
     tree.end().await;
 }
 
+/// Until its end the agent knows the request itself; later the ledger does.
+#[tokio::test(start_paused = true)]
+async fn a_duplicate_of_an_unfinished_execution_needs_no_write() {
+    let tree = TestTree::new().await;
+    tree.script("a", [ScriptedAttempt::ok(10)]);
+    let (running, _) = tree.submit_as(DEFAULT_AGENT, "first", "a").await.unwrap();
+    let (queued, _) = tree.submit_as(DEFAULT_AGENT, "second", "b").await.unwrap();
+    assert_eq!(tree.faults.calls(GatedCall::Accept), 2);
+    let duplicates = [
+        tree.submit_as(DEFAULT_AGENT, "first", "a").await,
+        tree.submit_as(DEFAULT_AGENT, "second", "b").await,
+        tree.submit_as(DEFAULT_AGENT, "second", "c").await,
+    ];
+    let expected = [Ok((running, true)), Ok((queued, true)), Err(Code::MessageReused)];
+    assert_eq!((duplicates, tree.faults.calls(GatedCall::Accept)), (expected, 2));
+    tree.wait(running).await;
+    let after_the_end = tree.submit_as(DEFAULT_AGENT, "first", "a").await;
+    assert_eq!(after_the_end, Ok((running, true)));
+    assert_eq!(tree.faults.calls(GatedCall::Accept), 3);
+    tree.end().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn simultaneous_duplicates_are_one_execution() {
     let tree = TestTree::new().await;

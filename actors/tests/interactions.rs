@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use algonius_actors::model::agent::WorkerFacts;
 use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::State;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::execution::record::PublicState;
 use algonius_actors::model::id::ExecutionId;
@@ -215,5 +216,24 @@ async fn a_delivered_answer_is_never_sent_again() {
     let events = tree.ledger.events(id, 0).await.unwrap();
     let is_warning = |event: &&_| matches!(event, EventKind::Warning { message } if message.contains("was lost"));
     assert_eq!(events.iter().map(|event| &event.data).filter(is_warning).count(), 1);
+    tree.end().await;
+}
+
+/// The question is closed before the pause, so that nobody answers a process that has ended.
+#[tokio::test(start_paused = true)]
+async fn a_failed_attempt_loses_its_open_question() {
+    let tree = test_tree(PermissionPolicy::default()).await;
+    let failing = ScriptedAttempt::fail(5, Code::TransientFailure);
+    let attempts =
+        [failing.with_question("0", "touch a").without_waiting(), ScriptedAttempt::ok(1)];
+    tree.script("work", attempts);
+    let id = tree.submit("work").await.unwrap();
+    open_questions(&tree, id, 1).await;
+    tree.advance_to(5).await;
+    tokio::time::sleep(Duration::from_millis(500)).await; // Virtual time: in the pause.
+    assert_eq!(tree.record(id).await.unwrap().state, State::Failed);
+    assert_eq!(states(&tree, id).await, [InteractionState::Lost]);
+    wait_until_ended(&tree, id).await;
+    assert_eq!((tree.end_of(id).await.as_str(), tree.second()), ("completed", 7));
     tree.end().await;
 }

@@ -75,6 +75,19 @@ async fn a_retry_under_pressure_is_not_new_work() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_duplicate_under_pressure_is_no_new_work() {
+    let tree = monitored_tree().await;
+    tree.script("a", [ScriptedAttempt::ok(20)]);
+    let (id, _) = tree.submit_as(DEFAULT_AGENT, "message", "a").await.unwrap();
+    tree.host_metrics.set(full_disk());
+    tree.advance_to(10).await;
+    let duplicate = tree.submit_as(DEFAULT_AGENT, "message", "a").await;
+    let other = tree.submit_as(DEFAULT_AGENT, "other", "a").await;
+    assert_eq!((duplicate, other), (Ok((id, true)), Err(Code::Pressure)));
+    tree.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn pressure_and_its_readings_are_shown() {
     let tree = monitored_tree().await;
     tree.host_metrics.set(HostReading { cores: 2, ..HostReading::default() });

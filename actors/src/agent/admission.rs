@@ -1,5 +1,6 @@
 //! Admission of requests to an agent: the check, the queue, the recording in the ledger, and the start.
 
+mod duplicate_cache;
 mod duplicates;
 mod recording;
 mod slot_metrics;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use self::duplicate_cache::DuplicateCache;
 use self::recording::Recording;
 use self::slot_metrics::SlotCounters;
 use super::credential_gate::{CredentialGate, GateChange};
@@ -31,6 +33,7 @@ use crate::model::execution::request::Request;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::observation::status::{QueuedStatus, SlotStatistics};
+use crate::ports::ledger::Acceptance;
 use crate::services::credential_breakers::credential_name;
 
 pub(super) use self::duplicates::{RecordDecision, decide};
@@ -40,6 +43,7 @@ pub(crate) use self::duplicates::{message_reused, no_open_question};
 pub(super) struct RequestAdmission {
     queue: RequestQueue,
     gate: CredentialGate,
+    duplicates: DuplicateCache,
     counters: SlotCounters,
 }
 
@@ -49,6 +53,7 @@ impl RequestAdmission {
         Self {
             queue: RequestQueue::new(args.spec.limits.capacity),
             gate: CredentialGate::new(credential_name(&args.services.keyring, &args.spec)),
+            duplicates: DuplicateCache::default(),
             counters: SlotCounters::default(),
         }
     }
@@ -87,6 +92,26 @@ impl RequestAdmission {
         }
     }
 
+    /// Returns the result for a request that repeats the one of an unfinished execution; `None` for any other request.
+    /// While the agent stops, it refuses all requests alike.
+    pub(super) fn find_duplicate(
+        &self,
+        submission: &Submission,
+        lifecycle: &Lifecycle,
+        args: &AgentArgs,
+    ) -> Option<Acceptance> {
+        let Submission { request, keys, continued_record, .. } = submission;
+        if continued_record.is_some() || lifecycle.is_stopping() {
+            return None;
+        }
+        self.duplicates.find(request, keys, &args.spec)
+    }
+
+    /// Forgets the request of an execution that has ended or waits for input: from now on the ledger finds it.
+    pub(super) fn forget_request(&mut self, id: ExecutionId) {
+        self.duplicates.remove(id);
+    }
+
     /// Rejects a request that the check has refused.
     pub(super) fn refuse(&mut self, submission: Submission, failure: Failure) {
         self.counters.record_rejection();
@@ -95,13 +120,14 @@ impl RequestAdmission {
 
     /// Adds a checked request. The event that orders it follows.
     pub(super) fn insert(&mut self, submission: Submission, args: &AgentArgs) -> AdmissionEvent {
-        let Submission { request, continued_record, span, reply } = submission;
+        let Submission { request, keys, continued_record, span, reply } = submission;
         let id = continued_record.as_ref().map_or_else(ExecutionId::fresh, |record| record.id);
         let starting_point = continued_record
             .map_or_else(StartingPoint::fresh, |record| StartingPoint::waiting_for_input(&record));
         let (since, deadline) = (args.services.clock.now(), args.queue_deadline(Duration::ZERO));
         let entry = QueuedRequest::new(Arc::new(request), starting_point, since, deadline);
-        self.queue.insert(id, QueuedRequest { reply: Some(reply), span, ..entry });
+        let (keys, reply) = (Some(keys), Some(reply));
+        self.queue.insert(id, QueuedRequest { keys, reply, span, ..entry });
         AdmissionEvent::Arrived(id)
     }
 
@@ -150,12 +176,14 @@ impl RequestAdmission {
 
     fn record(&self, id: ExecutionId, args: &AgentArgs, tasks: &AgentTasks) {
         let Some(entry) = self.queue.get(id) else { return };
+        let Some(keys) = entry.keys else { return };
         let recording = Recording {
             agent: tasks.agent().clone(),
             services: Arc::clone(&args.services),
             spec: Arc::clone(&args.spec),
             id,
             request: Arc::clone(&entry.request),
+            keys,
             starting_point: entry.starting_point.clone(),
             received_at: entry.since,
         };
@@ -168,7 +196,11 @@ impl RequestAdmission {
         &mut self,
         id: ExecutionId,
         decision: &RecordDecision,
+        args: &AgentArgs,
     ) -> AdmissionEvent {
+        if let Some(entry) = self.queue.get(id).filter(|_| decision.is_recorded()) {
+            self.duplicates.record(id, entry, &args.spec);
+        }
         match decision {
             RecordDecision::Admit => AdmissionEvent::Recorded(id),
             RecordDecision::TakeResult(source) => {

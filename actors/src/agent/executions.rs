@@ -1,16 +1,15 @@
-//! Executions with an actor: start, cancellation, end, crash and takeover.
+//! Executions that hold a slot: start, cancellation, end and takeover.
 
 use std::sync::Arc;
 
-use ractor::{ActorCell, ActorProcessingErr, RpcReplyPort};
+use ractor::RpcReplyPort;
 use tokio::sync::watch::Receiver;
 
 use super::AgentData;
 use super::lifecycle::RemainingWork;
-use super::running::ExecutionStart;
+use super::running::{ExecutionControl, ExecutionStart};
 use crate::decide::admission::AdmissionEvent;
 use crate::decide::execution::{Deadline, ExecutionEvent};
-use crate::decide::recovery::restart::RestartDecision;
 use crate::execution::recover::ContinuedWork;
 use crate::model::execution::State;
 use crate::model::execution::progress::Progress;
@@ -22,6 +21,11 @@ impl AgentData {
     /// Starts the actor of an execution.
     pub(super) fn start(&mut self, start: ExecutionStart) {
         self.running.start(start, &self.args.services, &mut self.tasks);
+    }
+
+    /// Returns the control of the running executions.
+    pub(super) fn control(&mut self) -> ExecutionControl<'_> {
+        ExecutionControl { running: &mut self.running, args: &self.args, tasks: &mut self.tasks }
     }
 
     /// Ends a request that has not run, if it waits.
@@ -42,7 +46,7 @@ impl AgentData {
             if progress.state == State::Waiting || progress.deferred.is_some() {
                 return None;
             }
-            self.running.cancel(id, reason);
+            self.control().cancel(id, reason);
         } else if self.admission.queue().contains(id) {
             self.end_before_start(id, ExecutionEvent::Cancel { reason });
         } else if record.awaits_answer() {
@@ -67,8 +71,9 @@ impl AgentData {
         self.running.watch(id).or_else(|| self.admission.queue().watch(id))
     }
 
-    /// Handles the stop of an execution's actor: the execution has ended, was deferred, or waits for input. Otherwise
-    /// the ledger refused the claim: an actor of an earlier process had claimed the execution, and will not return.
+    /// Handles the stop of an execution's actor: the execution has ended, was deferred, waits for input, or pauses before
+    /// its next attempt. Otherwise the ledger refused the claim: an actor of an earlier process had claimed the
+    /// execution, and will not return.
     pub(super) fn handle_termination(&mut self, id: ExecutionId) {
         match self.running.progress(id) {
             Some(Progress { outcome: Some(_), .. }) => self.handle_stopped(id),
@@ -79,13 +84,14 @@ impl AgentData {
                 let answer_time = self.args.spec.limits.deadlines.answer;
                 self.tasks.report_unanswered_after(ledger, id, answer_time);
             }
-            Some(_) | None => self.running.settle_lost(id, &self.args, &mut self.tasks),
+            Some(_) | None => self.control().handle_failure(id),
         }
     }
 
     /// Handles an execution whose actor has stopped, and whose outcome or open question is in the ledger.
     pub(super) fn handle_stopped(&mut self, id: ExecutionId) {
         let removed = self.running.remove(id);
+        self.admission.forget_request(id);
         if let Some(outcome) = removed.and_then(|execution| execution.progress.borrow().outcome) {
             self.orders.take_cancellation(id);
             self.last_outcome =
@@ -100,29 +106,10 @@ impl AgentData {
         self.check_remaining_work();
     }
 
-    /// Handles the crash of an execution's actor. Too many crashes are a fault of this agent.
-    pub(super) fn handle_crash(
-        &mut self,
-        child: &ActorCell,
-        fault: ActorProcessingErr,
-    ) -> Result<(), ActorProcessingErr> {
-        let Some(id) = self.running.find_by_actor(child.get_id()) else { return Ok(()) };
-        tracing::error!(execution = %id, agent = %self.args.spec.id, %fault, "execution crashed");
-        match self.running.handle_crash(id, &self.args, &mut self.tasks) {
-            RestartDecision::Restart => Ok(()),
-            RestartDecision::Quarantine => Err(fault),
-        }
-    }
-
     /// Starts an actor for the work of a crashed one, or of one in an earlier process. The execution keeps its slot and
     /// its followers.
     pub(super) fn handle_takeover(&mut self, work: ContinuedWork) {
-        let id = work.record.id;
-        self.running.continue_work(work, &self.args, &mut self.tasks);
-        // The crashed actor may not have handled the order.
-        if let Some(reason) = self.orders.cancellation(id) {
-            self.running.cancel(id, reason.to_owned());
-        }
+        self.control().continue_work(work);
     }
 
     /// Stops admitting and starting. The reply follows once nothing runs.
@@ -134,16 +121,12 @@ impl AgentData {
     /// Stops admitting requests. Running and queued executions continue to their end.
     pub(super) fn retire(&mut self, reply: RpcReplyPort<()>) {
         self.lifecycle.remove(reply);
-        let remaining_work = self.remaining_work();
-        self.lifecycle.settle_questions_when_idle(remaining_work, &self.args, &mut self.tasks);
+        self.check_remaining_work();
     }
 
     /// Handles a change of the remaining work, for which a drain or a removal may wait.
     pub(super) fn check_remaining_work(&mut self) {
-        self.lifecycle.handle_work_change(self.remaining_work(), &self.args, &mut self.tasks);
-    }
-
-    fn remaining_work(&self) -> RemainingWork {
-        RemainingWork::of(&self.running, self.admission.queue(), &self.orders)
+        let remaining = RemainingWork::of(&self.running, self.admission.queue(), &self.orders);
+        self.lifecycle.handle_work_change(remaining, &self.args, &mut self.tasks);
     }
 }

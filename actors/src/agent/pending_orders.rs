@@ -37,11 +37,6 @@ impl PendingOrders {
         self.cancellations.insert(id, reason);
     }
 
-    /// Returns the reason of the kept cancellation of an execution.
-    pub(super) fn cancellation(&self, id: ExecutionId) -> Option<&str> {
-        self.cancellations.get(&id).map(String::as_str)
-    }
-
     /// Cancels an execution whose cancellation arrived while its actor stopped.
     pub(super) fn cancel_late(
         &mut self,

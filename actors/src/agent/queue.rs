@@ -126,12 +126,7 @@ impl RequestQueue {
         progress: Option<watch::Receiver<Progress>>,
     ) {
         if let Some(reply) = self.remove(id).and_then(|entry| entry.reply) {
-            _ = reply.send(Ok(SubmitReply {
-                execution: original,
-                is_duplicate: true,
-                progress,
-                ended_record: None,
-            }));
+            _ = reply.send(Ok(SubmitReply::duplicate(original, progress)));
         }
     }
 

@@ -14,7 +14,6 @@ use crate::decide::admission::AdmissionEvent;
 use crate::decide::execution::ExecutionEvent;
 use crate::decide::retry::quota::resume_delay;
 use crate::model::agent::quota::Deferral;
-use crate::model::execution::progress::DeferredExecution;
 use crate::model::id::ExecutionId;
 use crate::ports::clock::Clock;
 
@@ -22,14 +21,16 @@ use crate::ports::clock::Clock;
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 impl AgentData {
-    /// Handles the deferral of an execution whose actor has stopped.
-    pub(super) fn handle_deferral(&mut self, id: ExecutionId, deferred: DeferredExecution) {
+    /// Handles the deferral of an execution whose actor has stopped. Without a next attempt the execution is lost.
+    pub(super) fn handle_deferral(&mut self, id: ExecutionId, deferral: Deferral) {
         let Some(execution) = self.running.remove(id) else { return };
-        let now = self.args.services.clock.now();
-        let entry = QueuedRequest::deferred(execution.request, execution.progress, deferred, now);
         // The probe of the execution is given back at the end of this function: no other execution may probe before
         // the queue knows the deferral.
-        self.defer(id, QueuedRequest { span: execution.span, ..entry }, deferred.deferral);
+        let now = self.args.services.clock.now();
+        let Some((entry, _probe)) = execution.into_deferred(deferral, now) else {
+            return self.running.settle_lost(id, &self.args, &mut self.tasks);
+        };
+        self.defer(id, entry, deferral);
         self.orders.cancel_late(id, &self.args, &mut self.tasks);
         self.check_remaining_work();
     }

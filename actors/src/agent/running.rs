@@ -1,7 +1,7 @@
-//! Executions of an agent that have an actor.
+//! Executions of an agent that hold a slot.
 
 pub(crate) mod replay_driver;
-mod retry_policy;
+mod retries;
 mod start;
 mod takeover;
 
@@ -13,7 +13,6 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::AgentDefinition;
-use crate::decide::execution::ExecutionEvent;
 use crate::decide::recovery::restart::{RestartDecision, RestartHistory, RestartIntensity, step};
 use crate::execution::{ExecutionMsg, InteractionMsg};
 use crate::model::execution::progress::Progress;
@@ -22,9 +21,12 @@ use crate::model::id::ExecutionId;
 use crate::model::interaction::Interaction;
 use crate::services::credential_breakers::BreakerProbe;
 
+pub(super) use self::retries::ExecutionControl;
+use self::retries::ExecutionRetries;
 pub(super) use self::start::ExecutionStart;
 
-/// Executions that have an actor, and the crashes of these actors. Maps that are seldom used are B-trees, which are
+/// Executions that hold a slot, and the crashes of their actors. An execution has an actor, unless it pauses between
+/// two attempts. Maps that are seldom used are B-trees, which are
 /// small while they are empty: most agents are idle.
 pub(super) struct RunningExecutions {
     executions: HashMap<ExecutionId, RunningExecution>,
@@ -37,17 +39,25 @@ pub(super) struct RunningExecutions {
     started_at: Instant,
 }
 
-/// Execution with an actor.
+/// Execution that holds a slot.
 pub(super) struct RunningExecution {
+    /// Actor of the latest attempt, which has stopped if the execution pauses.
     actor: ActorRef<ExecutionMsg>,
     pub(super) progress: watch::Sender<Progress>,
     /// Definition of the agent at the start of the execution.
     definition: AgentDefinition,
-    /// Raw request, for the time after a deferral.
+    /// Raw request, for the next attempt.
     pub(super) request: Arc<Request>,
-    pub(super) span: tracing::Span,
-    /// Probe of the credential, held only for its destructor.
-    _probe: Option<BreakerProbe>,
+    /// Tracing span of the request, the parent of the spans of its attempts.
+    pub(super) request_span: tracing::Span,
+    /// Execution whose result is taken, if any.
+    source: Option<ExecutionId>,
+    /// Retries of the execution.
+    retries: ExecutionRetries,
+    /// Reason of a requested cancellation, which the actor may have stopped without reading.
+    cancellation: Option<String>,
+    /// Probe of the credential, which is given back when the execution is dropped.
+    probe: Option<BreakerProbe>,
 }
 
 impl RunningExecutions {
@@ -68,12 +78,12 @@ impl RunningExecutions {
         self.executions.insert(id, execution);
     }
 
-    /// Returns true if the execution has an actor.
+    /// Returns true if the execution holds a slot.
     pub(super) fn contains(&self, id: ExecutionId) -> bool {
         self.executions.contains_key(&id)
     }
 
-    /// Returns true if no execution has an actor.
+    /// Returns true if no execution holds a slot.
     pub(super) fn is_empty(&self) -> bool {
         self.executions.is_empty()
     }
@@ -83,9 +93,11 @@ impl RunningExecutions {
         self.by_actor.get(&actor).copied()
     }
 
-    /// Returns the executions with their actors.
+    /// Returns the executions that have an actor, with their actors.
     pub(super) fn actors(&self) -> Vec<(ExecutionId, ActorRef<ExecutionMsg>)> {
-        self.executions.iter().map(|(id, execution)| (*id, execution.actor.clone())).collect()
+        let with_actor =
+            self.executions.iter().filter(|(_, execution)| !execution.retries.is_pausing());
+        with_actor.map(|(id, execution)| (*id, execution.actor.clone())).collect()
     }
 
     /// Returns the present progress of an execution.
@@ -96,13 +108,6 @@ impl RunningExecutions {
     /// Subscribes to the progress of an execution.
     pub(super) fn watch(&self, id: ExecutionId) -> Option<watch::Receiver<Progress>> {
         self.executions.get(&id).map(|execution| execution.progress.subscribe())
-    }
-
-    /// Sends the order to cancel to the actor of an execution.
-    pub(super) fn cancel(&self, id: ExecutionId, reason: String) {
-        if let Some(execution) = self.executions.get(&id) {
-            _ = execution.actor.cast(ExecutionMsg::Event(ExecutionEvent::Cancel { reason }));
-        }
     }
 
     /// Forwards an answer to the actor of its execution, which replies. A dropped reply port is an answer too. Without
@@ -118,14 +123,7 @@ impl RunningExecutions {
         }
     }
 
-    /// Sends the order to cancel to all actors.
-    pub(super) fn cancel_all(&self, reason: &str) {
-        for id in self.executions.keys() {
-            self.cancel(*id, reason.to_owned());
-        }
-    }
-
-    /// Removes an execution that has ended or holds no actor any more.
+    /// Removes an execution that has ended or holds no slot any more.
     pub(super) fn remove(&mut self, id: ExecutionId) -> Option<RunningExecution> {
         self.replaced.remove(&id);
         self.detach(id)

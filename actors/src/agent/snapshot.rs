@@ -9,7 +9,7 @@ use crate::model::observation::status::{AgentStatus, Health};
 
 /// Snapshot of an agent, with the actors of its executions for further requests.
 pub struct AgentView {
-    /// Status of the agent; `work.running` is empty and must be filled from `executions`.
+    /// Status of the agent; `work.running` has the executions without an actor, and must be filled from `executions`.
     pub status: AgentStatus,
     /// Executions that have an actor.
     pub executions: Vec<(ExecutionId, ActorRef<ExecutionMsg>)>,
@@ -22,6 +22,7 @@ impl AgentView {
         status.starts.since = Some(agent.started_at);
         status.work.pool = agent.admission.statistics();
         status.work.queued = agent.admission.statuses(&agent.args);
+        status.work.running = agent.running.paused_statuses();
         status.work.last_execution.clone_from(&agent.last_outcome);
         Self { status, executions: agent.running.actors() }
     }

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use super::admission::{RecordDecision, decide};
+use super::admission::{RecordDecision, decide, message_reused};
 use super::coalescer::OutcomeReader;
-use super::{AgentData, RecordResult, Submission};
+use super::{AgentData, RecordResult, Submission, SubmitReply};
 use crate::decide::admission::{AdmissionEffect, AdmissionEvent};
 use crate::model::execution::record::Record;
 use crate::model::execution::request::Request;
+use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
-use crate::ports::ledger::LedgerError;
+use crate::ports::ledger::{Acceptance, LedgerError};
 
 impl AgentData {
     /// Admits a request or rejects it at once. An answer to a question waits while the actor of the question is still
@@ -20,6 +21,10 @@ impl AgentData {
             self.orders.keep_answer(record.id, submission);
             return;
         }
+        if let Some(reply) = self.answer_to_duplicate(&submission) {
+            _ = submission.reply.send(reply);
+            return;
+        }
         let result = self.admission.check(request, continued, &self.lifecycle, &self.args);
         if let Err(failure) = result {
             self.admission.refuse(submission, failure);
@@ -27,6 +32,16 @@ impl AgentData {
         }
         let arrived = self.admission.insert(submission, &self.args);
         self.apply_event(arrived);
+    }
+
+    /// Returns the answer to a request that repeats the one of an unfinished execution; `None` for any other request.
+    fn answer_to_duplicate(&self, submission: &Submission) -> Option<Result<SubmitReply, Failure>> {
+        let found = self.admission.find_duplicate(submission, &self.lifecycle, &self.args)?;
+        let Acceptance::Duplicate(original) = found else { return Some(Err(message_reused())) };
+        // An execution with an outcome can be deleted, which only the ledger knows.
+        let progress =
+            self.watch(original).filter(|progress| progress.borrow().outcome.is_none())?;
+        Some(Ok(SubmitReply::duplicate(original, Some(progress))))
     }
 
     /// Queues an execution of an earlier process again.
@@ -67,7 +82,7 @@ impl AgentData {
         result: Result<RecordResult, LedgerError>,
     ) {
         let decision = decide(&self.args.spec.id, result);
-        let event = self.admission.handle_recorded(id, &decision);
+        let event = self.admission.handle_recorded(id, &decision, &self.args);
         self.apply_event(event);
         self.check_remaining_work(); // A drain may have waited for the answer to this submitter.
         match decision {

@@ -199,7 +199,8 @@ async fn agent_status(registered: RegisteredAgent) -> AgentStatus {
             None => AgentStatus::of(&registered.spec, Health::Silent),
             Some(view) => {
                 let mut status = view.status;
-                status.work.running = execution_statuses(view.executions).await;
+                status.work.running.extend(execution_statuses(view.executions).await);
+                status.work.running.sort_by_key(|execution| execution.id);
                 status
             }
         },
@@ -229,9 +230,7 @@ async fn execution_statuses(
             })
         });
     }
-    let mut statuses = replies.join_all().await;
-    statuses.sort_by_key(|status| status.id);
-    statuses
+    replies.join_all().await
 }
 
 /// Sends a message to an actor; returns `None` if no reply arrived in time.

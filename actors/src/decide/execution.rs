@@ -1,4 +1,5 @@
-//! State machine of one execution, from acceptance to exactly one outcome.
+//! State machine of one attempt of an execution, from its claim to its end. After a failure the agent's actor decides
+//! with [`retry`](super::retry) what follows.
 
 mod pending;
 mod running;
@@ -7,8 +8,8 @@ mod waiting;
 
 use std::time::Duration;
 
-use crate::model::agent::quota::{AccountCause, DeferralPolicy};
-use crate::model::agent::{Access, AgentSpec, Deadlines, RetrySpec};
+use crate::model::agent::quota::Deferral;
+use crate::model::agent::{AgentSpec, Deadlines};
 use crate::model::execution::event::DeadlineKind;
 use crate::model::execution::{AttemptId, Interruption, Outcome, State};
 use crate::model::failure::Failure;
@@ -20,22 +21,10 @@ pub use self::settlement::transitions_to_end;
 pub struct ExecutionPolicy {
     /// Time limits of the phases.
     pub deadlines: Deadlines,
-    /// Retry policy.
-    pub retry: RetrySpec,
-    /// Limits of the deferral.
-    pub deferral: DeferralPolicy,
-    /// Number of earlier deferrals in this turn.
-    pub deferrals: u32,
-    /// Number of requests that the program retried itself, up to the end of the present attempt.
-    pub own_retries: u32,
-    /// Number of requests that an overloaded model rejected before the latest deferral in this turn.
-    pub overloads: u32,
     /// Interval of the resource usage readings.
     pub heartbeat: Option<Duration>,
     /// Longest wait before an attempt.
     pub queue_timeout: Duration,
-    /// Access type of the agent.
-    pub access: Access,
 }
 
 impl ExecutionPolicy {
@@ -45,13 +34,7 @@ impl ExecutionPolicy {
         Self {
             deadlines: spec.limits.deadlines,
             heartbeat: spec.heartbeat(),
-            retry: spec.retry,
-            deferral: spec.quota.deferral,
-            deferrals: 0,
-            own_retries: 0,
-            overloads: 0,
             queue_timeout: spec.limits.capacity.queue_timeout,
-            access: spec.access,
         }
     }
 }
@@ -100,19 +83,21 @@ pub enum ExecutionPhase {
         /// End of the execution, whatever the work reports.
         ending: ExecutionEnd,
     },
+    /// The attempt failed, and the agent's actor decides what follows.
+    Undecided {
+        /// Attempt that failed.
+        attempt_id: AttemptId,
+        /// State in which it failed.
+        from: State,
+        /// Failure of the attempt.
+        failure: Failure,
+    },
     /// The agent requested input, and the execution holds no resources.
     Waiting {
         /// Turn of the question.
         attempt_id: AttemptId,
     },
-    /// The attempt failed; its leftovers are removed before the pause.
-    CleaningUp {
-        /// Attempt that failed.
-        attempt_id: AttemptId,
-        /// Pause before the next attempt.
-        pause: Duration,
-    },
-    /// The execution is between two attempts, in a pause or deferred.
+    /// The attempt failed, and another one follows after a pause or a deferral.
     Paused {
         /// Attempt that failed.
         attempt_id: AttemptId,
@@ -142,6 +127,17 @@ pub struct ExecutionEnd {
     pub outcome: Outcome,
     /// Failure; `None` only for a success.
     pub failure: Option<Failure>,
+}
+
+/// What follows a failed attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextAttempt {
+    /// No other attempt: the execution fails.
+    None,
+    /// Another attempt after a pause.
+    AfterPause,
+    /// Another attempt after a deferral.
+    AfterDeferral(Deferral),
 }
 
 /// Kind of deadline.
@@ -183,6 +179,8 @@ pub enum ExecutionEvent {
     Ended { attempt_id: AttemptId, result: Result<(), Failure> },
     /// The work has failed, and a retry would fail again during `retry_after`.
     Failed { attempt_id: AttemptId, failure: Failure, retry_after: Duration },
+    /// The agent's actor has decided what follows the failed attempt.
+    NextAttemptDecided { attempt_id: AttemptId, next_attempt: NextAttempt },
     /// The work exceeded a limit.
     LimitExceeded { attempt_id: AttemptId, failure: Failure },
     /// The work needs input of the caller and has ended.
@@ -197,7 +195,7 @@ pub enum ExecutionEvent {
     HeartbeatDue { attempt_id: AttemptId },
     /// A deadline passed.
     DeadlinePassed { attempt_id: AttemptId, deadline: Deadline },
-    /// The pause before a retry is over.
+    /// The pause or the deferral before the next attempt is over.
     RetryDue { attempt_id: AttemptId },
     /// The queue timeout expired.
     QueueExpired,
@@ -237,16 +235,23 @@ pub enum ExecutionEffect {
     RecordTransition { from: State, to: State, attempt_id: AttemptId, reason: String },
     /// Record the transition from running to waiting, with its reason.
     Interrupt { attempt_id: AttemptId, interruption: Interruption },
+    /// Report the failure to the agent's actor, which replies with `NextAttemptDecided`.
+    ReportFailure {
+        attempt_id: AttemptId,
+        failure: Failure,
+        retry_after: Option<Duration>,
+        had_input: bool,
+    },
     /// Record the failure of an attempt that is not the last.
     RecordFailedAttempt { failure: Failure },
     /// Remove the leftovers of the attempt, then send `Cleaned`.
     Clean { attempt_id: AttemptId },
     /// Record the end, then send `Settled`.
     Settle { attempt_id: AttemptId, ending: ExecutionEnd },
-    /// Stop the actor: the execution waits for input without an actor.
+    /// Stop the actor: the execution waits without an actor, for input or for its next attempt.
     Suspend,
-    /// Record the deferral with its duration and cause, and stop the actor.
-    Defer { attempt_id: AttemptId, wait: Duration, cause: AccountCause, overloads: u32 },
+    /// Record the deferral, and stop the actor.
+    Defer { deferral: Deferral },
     /// Stop the actor: no action is left.
     Finish,
     /// Do nothing: the event is late or meaningless in this phase.
@@ -275,10 +280,10 @@ pub fn step(
         Phase::Stopping { attempt_id, from, ending } => {
             running::step_stopping(attempt_id, from, ending, event)
         }
-        Phase::Waiting { attempt_id } => waiting::step_waiting(attempt_id, event),
-        Phase::CleaningUp { attempt_id, pause } => {
-            waiting::step_cleaning_up(attempt_id, pause, event)
+        Phase::Undecided { attempt_id, from, failure } => {
+            running::step_undecided(attempt_id, from, failure, event)
         }
+        Phase::Waiting { attempt_id } => waiting::step_waiting(attempt_id, event),
         Phase::Paused { attempt_id } => waiting::step_paused(attempt_id, event),
         Phase::Ended { attempt_id, outcome, settled, cleaned } => {
             settlement::step_ended(attempt_id, outcome, settled, cleaned, event)

@@ -5,8 +5,10 @@ pub mod quota;
 
 use std::time::Duration;
 
-use crate::model::agent::quota::{AccountCause, DeferralPolicy};
-use crate::model::agent::{Access, RetrySpec};
+use chrono::{DateTime, Utc};
+
+use crate::model::agent::quota::{AccountCause, Deferral, DeferralPolicy};
+use crate::model::agent::{Access, AgentSpec, RetrySpec};
 use crate::model::code::Category;
 use crate::model::failure::Failure;
 
@@ -24,28 +26,85 @@ pub enum RetryDecision {
     Defer(Duration, AccountCause),
 }
 
-/// Failed attempt with the policies that apply to it.
-#[derive(Debug, Clone, Copy)]
-pub struct FailedAttempt<'a> {
-    /// Retry policy.
-    pub retry: &'a RetrySpec,
+/// Retry policy of an agent's executions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RetryPolicy {
+    /// Number of retries, and the pauses between them.
+    pub retry: RetrySpec,
     /// Limits of the deferral.
-    pub deferral: &'a DeferralPolicy,
+    pub deferral: DeferralPolicy,
     /// Access type of the agent.
     pub access: Access,
-    /// Number of the attempt, from 1.
-    pub number: u32,
-    /// Number of earlier deferrals of the turn; deferred attempts do not count as retries.
-    pub deferrals: u32,
-    /// Number of requests that the program retried itself, in this attempt and earlier ones.
-    pub own_retries: u32,
-    /// Number of requests that an overloaded model rejected in attempts before a deferral.
-    pub overloads: u32,
-    /// True if the attempt had received its input.
-    pub had_input: bool,
 }
 
-/// Decides about a failed attempt; `retry_after` is the duration of the failure's cause, if known.
+impl RetryPolicy {
+    /// Returns the policy of an agent.
+    #[must_use]
+    pub const fn of(spec: &AgentSpec) -> Self {
+        Self { retry: spec.retry, deferral: spec.quota.deferral, access: spec.access }
+    }
+
+    /// Returns the policy of an execution whose input is lost: it can neither run again nor continue after a deferral.
+    #[must_use]
+    pub const fn without_input(mut self) -> Self {
+        self.retry.max = 0;
+        self.deferral.max_wait = Duration::ZERO;
+        self
+    }
+}
+
+/// Counts of an execution that limit its retries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RetryHistory {
+    /// Number of deferrals in the turn; deferred attempts do not count as retries.
+    pub deferrals: u32,
+    /// Number of requests that the program retried itself, in all attempts since the latest deferral.
+    pub own_retries: u32,
+    /// Number of requests that an overloaded model rejected in attempts before a deferral of the turn.
+    pub overloads: u32,
+}
+
+impl RetryHistory {
+    /// Returns the history of an execution with this latest deferral of the turn.
+    #[must_use]
+    pub fn after_deferral(deferral: Option<Deferral>) -> Self {
+        let (deferrals, overloads) =
+            deferral.map_or((0, 0), |deferral| (deferral.times, deferral.overloads));
+        Self { deferrals, own_retries: 0, overloads }
+    }
+
+    /// Counts the requests that the program retried itself before this failure.
+    pub const fn count_own_retries(&mut self, failure: &Failure) {
+        self.own_retries = self.own_retries.saturating_add(failure.own_retries);
+    }
+
+    /// Counts a deferral after this failed attempt, and returns it.
+    pub fn count_deferral(
+        &mut self,
+        attempt: u32,
+        failure: &Failure,
+        (until, cause): (DateTime<Utc>, AccountCause),
+    ) -> Deferral {
+        self.deferrals += 1;
+        self.own_retries = 0; // A deferral uses up no retries, neither those of the service nor those of the program.
+        self.overloads = quota::count_overloads(self.overloads, failure);
+        let Self { deferrals: times, overloads, .. } = *self;
+        Deferral { until, times, attempt, cause, overloads }
+    }
+}
+
+/// Failed attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailedAttempt {
+    /// Number of the attempt, from 1.
+    pub number: u32,
+    /// True if the attempt had received its input.
+    pub had_input: bool,
+    /// Duration of the failure's cause, if known.
+    pub retry_after: Option<Duration>,
+}
+
+/// Decides about a failed attempt.
 ///
 /// Only transient failures are retried, and not before the cause has passed. `retry.max` also counts the retries of the
 /// program itself: otherwise its retries and those of the supervisor would multiply. A read-write agent is not retried
@@ -54,21 +113,15 @@ pub struct FailedAttempt<'a> {
 /// the agent.
 #[must_use]
 pub fn retry_decision(
-    attempt: FailedAttempt<'_>,
+    policy: &RetryPolicy,
+    history: RetryHistory,
+    attempt: FailedAttempt,
     failure: &Failure,
-    retry_after: Option<Duration>,
 ) -> RetryDecision {
-    let FailedAttempt {
-        retry,
-        deferral,
-        access,
-        number,
-        deferrals,
-        own_retries,
-        overloads,
-        had_input,
-    } = attempt;
-    let is_safe = access == Access::ReadOnly || !had_input || retry.after_start;
+    let RetryPolicy { retry, deferral, access } = policy;
+    let RetryHistory { deferrals, own_retries, overloads } = history;
+    let FailedAttempt { number, had_input, retry_after } = attempt;
+    let is_safe = *access == Access::ReadOnly || !had_input || retry.after_start;
     let decision = match quota::account_cause(failure.code) {
         _ if !is_safe => None,
         Some(AccountCause::CredentialRefused) => None,
@@ -106,26 +159,29 @@ mod tests {
     use crate::model::code::Code;
     use proptest::prelude::*;
 
-    fn first_attempt<'a>(retry: &'a RetrySpec, deferral: &'a DeferralPolicy) -> FailedAttempt<'a> {
-        let (access, had_input) = (Access::ReadOnly, true);
-        FailedAttempt {
-            retry,
-            deferral,
-            access,
-            number: 1,
-            deferrals: 0,
-            own_retries: 0,
-            overloads: 0,
-            had_input,
-        }
+    const SECOND: Duration = Duration::from_secs(1);
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn policy(access: Access) -> RetryPolicy {
+        RetryPolicy { retry: RetrySpec::default(), deferral: DeferralPolicy::default(), access }
+    }
+
+    fn attempt(number: u32) -> FailedAttempt {
+        FailedAttempt { number, had_input: true, retry_after: None }
+    }
+
+    /// Decides about an attempt of a read-only agent with the default policy.
+    fn decision(history: RetryHistory, attempt: FailedAttempt, code: Code) -> RetryDecision {
+        let failure = Failure::new(code, "it failed");
+        retry_decision(&policy(Access::ReadOnly), history, attempt, &failure)
     }
 
     fn pauses(access: Access, had_input: bool, code: Code) -> Vec<u64> {
-        let (retry, deferral) = (RetrySpec::default(), DeferralPolicy::default());
         let failure = Failure::new(code, "it failed");
-        let attempt = FailedAttempt { access, had_input, ..first_attempt(&retry, &deferral) };
-        let decisions = (1..10)
-            .map(|number| retry_decision(FailedAttempt { number, ..attempt }, &failure, None));
+        let decisions = (1..10).map(|number| {
+            let attempt = FailedAttempt { had_input, ..attempt(number) };
+            retry_decision(&policy(access), RetryHistory::default(), attempt, &failure)
+        });
         let pauses = decisions.map_while(|decision| match decision {
             RetryDecision::Retry(pause) => Some(pause.as_secs()),
             RetryDecision::GiveUp | RetryDecision::Defer(..) => None,
@@ -140,19 +196,19 @@ mod tests {
 
     #[test]
     fn retries_inside_the_program_are_counted() {
-        let (retry, deferral) = (RetrySpec::default(), DeferralPolicy::default());
-        let failure = Failure::new(Code::TransientFailure, "it failed");
         let decision_for = |number, own_retries| {
-            let attempt = FailedAttempt { number, own_retries, ..first_attempt(&retry, &deferral) };
-            retry_decision(attempt, &failure, None)
+            let mut history = RetryHistory::default();
+            let failure = Failure::new(Code::TransientFailure, "it failed");
+            history.count_own_retries(&Failure { own_retries, ..failure });
+            decision(history, attempt(number), Code::TransientFailure)
         };
-        assert_eq!(decision_for(1, 2), RetryDecision::Retry(Duration::from_secs(1)));
+        assert_eq!(decision_for(1, 2), RetryDecision::Retry(SECOND));
         assert_eq!(decision_for(2, 4), RetryDecision::GiveUp);
         assert_eq!(
             (decision_for(1, 3), decision_for(1, u32::MAX)),
             (RetryDecision::GiveUp, RetryDecision::GiveUp)
         );
-        assert_eq!(decision_for(3, 0), RetryDecision::Retry(Duration::from_secs(4)));
+        assert_eq!(decision_for(3, 0), RetryDecision::Retry(4 * SECOND));
     }
 
     #[test]
@@ -170,17 +226,13 @@ mod tests {
 
     #[test]
     fn no_retry_starts_before_its_failure_passes() {
-        let (retry, deferral) = (RetrySpec::default(), DeferralPolicy::default());
-        let failure = Failure::new(Code::TransientFailure, "it failed");
         let decision_for = |retry_after| {
-            retry_decision(
-                first_attempt(&retry, &deferral),
-                &failure,
-                Some(Duration::from_secs(retry_after)),
-            )
+            let retry_after = Some(Duration::from_secs(retry_after));
+            let attempt = FailedAttempt { retry_after, ..attempt(1) };
+            decision(RetryHistory::default(), attempt, Code::TransientFailure)
         };
-        assert_eq!(decision_for(0), RetryDecision::Retry(Duration::from_secs(1)));
-        assert_eq!(decision_for(90), RetryDecision::Retry(Duration::from_secs(90)));
+        assert_eq!(decision_for(0), RetryDecision::Retry(SECOND));
+        assert_eq!(decision_for(90), RetryDecision::Retry(90 * SECOND));
         assert_eq!(
             decision_for(3601),
             RetryDecision::GiveUp,
@@ -190,65 +242,74 @@ mod tests {
 
     #[test]
     fn a_quota_is_waited_for_without_spending_a_retry() {
-        let (retry, deferral) =
-            (RetrySpec { max: 0, ..RetrySpec::default() }, DeferralPolicy::default());
+        let mut policy = policy(Access::ReadOnly);
+        policy.retry.max = 0;
         let quota_failure = Failure::new(Code::QuotaExceeded, "used up");
-        let attempt = first_attempt(&retry, &deferral);
-        let hour = Some(Duration::from_secs(3600));
-        let deferred = |seconds| {
-            RetryDecision::Defer(Duration::from_secs(seconds), AccountCause::QuotaExhausted)
+        let decision_for = |retry_after| {
+            let attempt = FailedAttempt { retry_after, ..attempt(1) };
+            retry_decision(&policy, RetryHistory::default(), attempt, &quota_failure)
         };
-        assert_eq!(retry_decision(attempt, &quota_failure, hour), deferred(3600));
-        assert_eq!(retry_decision(attempt, &quota_failure, None), deferred(900));
-        assert_eq!(
-            retry_decision(attempt, &quota_failure, hour.map(|hour| hour * 7)),
-            RetryDecision::GiveUp
-        );
+        let deferred = |wait| RetryDecision::Defer(wait, AccountCause::QuotaExhausted);
+        assert_eq!(decision_for(Some(HOUR)), deferred(HOUR));
+        assert_eq!(decision_for(None), deferred(900 * SECOND));
+        assert_eq!(decision_for(Some(HOUR * 7)), RetryDecision::GiveUp);
         // After two deferrals the third attempt counts as the first.
-        let retry = RetrySpec { max: 1, ..retry };
-        let third = FailedAttempt { retry: &retry, number: 3, deferrals: 2, ..attempt };
+        policy.retry.max = 1;
+        let history = RetryHistory { deferrals: 2, ..RetryHistory::default() };
         let failure = Failure::new(Code::TransientFailure, "it failed");
-        assert_eq!(
-            retry_decision(third, &failure, None),
-            RetryDecision::Retry(Duration::from_secs(1))
-        );
-        assert_eq!(
-            retry_decision(FailedAttempt { number: 4, ..third }, &failure, None),
-            RetryDecision::GiveUp
-        );
+        let decision_for = |number| retry_decision(&policy, history, attempt(number), &failure);
+        assert_eq!(decision_for(3), RetryDecision::Retry(SECOND));
+        assert_eq!(decision_for(4), RetryDecision::GiveUp);
     }
 
     #[test]
     fn a_writing_agent_is_deferred_only_where_a_retry_is_safe() {
-        let (retry, deferral) = (RetrySpec::default(), DeferralPolicy::default());
+        let policy = policy(Access::ReadWrite);
         let quota_failure = Failure::new(Code::QuotaExceeded, "used up");
-        let writing_attempt =
-            FailedAttempt { access: Access::ReadWrite, ..first_attempt(&retry, &deferral) };
-        assert_eq!(retry_decision(writing_attempt, &quota_failure, None), RetryDecision::GiveUp);
-        let attempt_before_input = FailedAttempt { had_input: false, ..writing_attempt };
-        assert!(matches!(
-            retry_decision(attempt_before_input, &quota_failure, None),
-            RetryDecision::Defer(..)
-        ));
-        let safe_retry = RetrySpec { after_start: true, ..retry };
-        assert!(matches!(
-            retry_decision(
-                FailedAttempt { retry: &safe_retry, ..writing_attempt },
-                &quota_failure,
-                None
-            ),
-            RetryDecision::Defer(..)
-        ));
+        let decision_for = |policy: &RetryPolicy, had_input| {
+            let attempt = FailedAttempt { had_input, ..attempt(1) };
+            retry_decision(policy, RetryHistory::default(), attempt, &quota_failure)
+        };
+        assert_eq!(decision_for(&policy, true), RetryDecision::GiveUp);
+        assert!(matches!(decision_for(&policy, false), RetryDecision::Defer(..)));
+        let retry = RetrySpec { after_start: true, ..policy.retry };
+        let safe_policy = RetryPolicy { retry, ..policy };
+        assert!(matches!(decision_for(&safe_policy, true), RetryDecision::Defer(..)));
+    }
+
+    #[test]
+    fn without_its_input_an_execution_does_not_run_again() {
+        let policy = policy(Access::ReadOnly).without_input();
+        for code in [Code::TransientFailure, Code::QuotaExceeded, Code::AgentOverloaded] {
+            let failure = Failure::new(code, "it failed");
+            let decision = retry_decision(&policy, RetryHistory::default(), attempt(1), &failure);
+            assert_eq!(decision, RetryDecision::GiveUp, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_deferral_counts_in_the_history_and_after_a_restart() {
+        let (mut history, until) = (RetryHistory::default(), DateTime::UNIX_EPOCH);
+        let failure = Failure::new(Code::AgentOverloaded, "busy");
+        let failure = Failure { own_retries: 1, ..failure };
+        for times in 1..4 {
+            history.count_own_retries(&failure);
+            let deferral =
+                history.count_deferral(times, &failure, (until, AccountCause::Overloaded));
+            assert_eq!((deferral.times, deferral.overloads), (times, 2 * times));
+            assert_eq!(RetryHistory::after_deferral(Some(deferral)), history);
+        }
+        assert_eq!(RetryHistory::after_deferral(None), RetryHistory::default());
     }
 
     proptest! {
         /// No configuration makes a pause overflow, and no failure is retried more than `max` times.
         #[test]
         fn retry_pauses_are_bounded(max in 0u32..20, base in 0u64..100_000, factor in 0.0f64..1e9, number in 1u32..100) {
-            let spec = RetrySpec { max, base: Duration::from_millis(base), factor, after_start: false };
+            let retry = RetrySpec { max, base: Duration::from_millis(base), factor, after_start: false };
+            let policy = RetryPolicy { retry, ..policy(Access::ReadOnly) };
             let failure = Failure::new(Code::NoResources, "it failed");
-            let deferral = DeferralPolicy::default();
-            match retry_decision(FailedAttempt { number, ..first_attempt(&spec, &deferral) }, &failure, None) {
+            match retry_decision(&policy, RetryHistory::default(), attempt(number), &failure) {
                 RetryDecision::Retry(pause) => prop_assert!(pause <= MAX_BACKOFF && number <= max),
                 RetryDecision::GiveUp => prop_assert!(number > max),
                 RetryDecision::Defer(..) => prop_assert!(false, "deferred"),

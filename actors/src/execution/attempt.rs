@@ -51,14 +51,19 @@ pub(super) struct StartedAttempt {
 }
 
 impl PresentAttempt {
-    /// Creates the part before the start of the work; an earlier process recorded the `recorded_events`.
-    pub(super) fn new(attempt_id: AttemptId, recorded_events: Vec<EventKind>) -> Self {
+    /// Creates the part before the start of the work. An earlier attempt ended with `exit_code`, and an earlier process
+    /// recorded the `recorded_events`.
+    pub(super) fn new(
+        attempt_id: AttemptId,
+        exit_code: Option<i32>,
+        recorded_events: Vec<EventKind>,
+    ) -> Self {
         Self {
             attempt_id,
             unreported: None,
             lease: None,
             pid: None,
-            exit_code: None,
+            exit_code,
             usage: None,
             liveness: Liveness::default(),
             recorded_events,
@@ -164,8 +169,8 @@ impl PresentAttempt {
         is_present
     }
 
-    /// Records the end of the process. Returns its last records that count: an abandoned attempt may end while a later
-    /// one runs, and then its text is kept and its events are dropped.
+    /// Records the end of the process. Returns its last records that count: of an attempt that is not the present one,
+    /// text is kept and events are dropped.
     pub(super) fn record_end(
         &mut self,
         attempt_id: AttemptId,
@@ -289,7 +294,7 @@ mod tests {
 
     #[test]
     fn late_reports_of_an_earlier_attempt_change_nothing() {
-        let mut attempt = PresentAttempt::new(AttemptId::FIRST, Vec::new());
+        let mut attempt = PresentAttempt::new(AttemptId::FIRST, None, Vec::new());
         assert!(attempt.record_start(AttemptId::FIRST, Some(7)));
         attempt.apply_claim(SECOND_ATTEMPT);
         assert!(attempt.record_start(SECOND_ATTEMPT, Some(8)));
@@ -303,7 +308,7 @@ mod tests {
 
     #[test]
     fn the_end_of_an_attempt_is_reported_once() {
-        let mut attempt = PresentAttempt::new(AttemptId::FIRST, Vec::new());
+        let mut attempt = PresentAttempt::new(AttemptId::FIRST, None, Vec::new());
         assert_eq!(attempt.take_unreported(AttemptId::FIRST), None, "it has not started");
         attempt.unreported = Some(started(SECOND_ATTEMPT));
         assert_eq!(attempt.take_unreported(AttemptId::FIRST), None, "a later attempt runs");

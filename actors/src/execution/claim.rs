@@ -44,7 +44,10 @@ pub(super) struct ResourceClaim {
     memory_budget: MemoryBudget,
     /// Memory in bytes that each attempt reserves, if the agent declares it.
     declared_memory: Option<u64>,
-    wait: ClaimWait,
+    /// Start time of the wait for the resources.
+    waits_since: Instant,
+    /// Earlier wait in the queue of the agent.
+    earlier_wait: Duration,
     /// Ticket in the queue for a workspace.
     ticket: Option<QueueTicket>,
     /// Receiver of notifications about freed resources.
@@ -69,38 +72,6 @@ impl Drop for HeldWorkspace {
     }
 }
 
-/// Wait of one attempt for its resources.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct ClaimWait {
-    /// Attempt that is being claimed.
-    attempt_id: Option<AttemptId>,
-    /// Start time of the wait.
-    since: Instant,
-    /// Earlier wait in the queue of the agent.
-    earlier_wait: Duration,
-}
-
-impl ClaimWait {
-    /// Returns the wait after a claim of an attempt. A repeated claim of the same attempt continues the wait; the wait
-    /// in the queue of the agent counts for the first attempt only.
-    fn after_claim(self, attempt_id: AttemptId, now: Instant) -> Self {
-        match self.attempt_id {
-            Some(present) if present == attempt_id => self,
-            Some(_) => {
-                Self { attempt_id: Some(attempt_id), since: now, earlier_wait: Duration::ZERO }
-            }
-            None => {
-                Self { attempt_id: Some(attempt_id), since: now, earlier_wait: self.earlier_wait }
-            }
-        }
-    }
-
-    /// Returns the duration of the wait.
-    fn waited(&self, now: Instant) -> Duration {
-        self.earlier_wait + now.saturating_duration_since(self.since)
-    }
-}
-
 /// Decision for a claim that failed because a resource is in use.
 #[derive(Debug, PartialEq, Eq)]
 struct WaitPlan {
@@ -121,12 +92,13 @@ impl WaitPlan {
 }
 
 impl ResourceClaim {
-    /// Creates the state without a claim; `earlier_wait` is the wait in the queue of the agent.
+    /// Creates the state without a claim. `earlier_wait` is the wait in the queue of the agent, and `first_granted_at`
+    /// the time of the first granted claim of an earlier attempt.
     pub(super) fn new(
         id: ExecutionId,
         declared_memory: Option<u64>,
         resources: &AttemptResources,
-        earlier_wait: Duration,
+        (earlier_wait, first_granted_at): (Duration, Option<Instant>),
     ) -> Self {
         let AttemptResources { workspace_queue, memory_budget } = resources;
         Self {
@@ -134,18 +106,18 @@ impl ResourceClaim {
             workspace_queue: workspace_queue.clone(),
             memory_budget: memory_budget.clone(),
             declared_memory,
-            wait: ClaimWait { attempt_id: None, since: Instant::now(), earlier_wait },
+            waits_since: Instant::now(),
+            earlier_wait,
             ticket: None,
             release_notices: workspace_queue.subscribe(),
             held_workspace: None,
             reservation: None,
-            first_granted_at: None,
+            first_granted_at,
         }
     }
 
-    /// Begins or repeats the claim of an attempt, and reserves its memory. Returns false if there is not enough memory.
-    pub(super) fn begin(&mut self, attempt_id: AttemptId) -> bool {
-        self.wait = self.wait.after_claim(attempt_id, Instant::now());
+    /// Begins or repeats the claim of the attempt, and reserves its memory. Returns false if there is not enough memory.
+    pub(super) fn begin(&mut self) -> bool {
         let has_memory = self.reserve_memory();
         self.release_notices.mark_unchanged(); // Later releases must wake this execution.
         has_memory
@@ -171,7 +143,7 @@ impl ResourceClaim {
         self.held_workspace =
             workspace.map(|workspace| HeldWorkspace { workspace, workspace_queue });
         self.leave_queue();
-        // Retries belong to the execution, so the first claim stays the start of its duration.
+        // The claim of the first attempt stays the start of the duration.
         self.first_granted_at.get_or_insert_with(Instant::now);
     }
 
@@ -218,12 +190,17 @@ impl ResourceClaim {
 
     /// Returns the wait for the attempt so far.
     pub(super) fn waited(&self) -> Duration {
-        self.wait.waited(Instant::now())
+        self.earlier_wait + self.waits_since.elapsed()
     }
 
     /// Returns the workspace of the present attempt.
     pub(super) fn workspace(&self) -> Option<Workspace> {
         self.held_workspace.as_ref().map(|held_workspace| held_workspace.workspace.clone())
+    }
+
+    /// Returns the time of the first granted claim.
+    pub(super) const fn first_granted_at(&self) -> Option<Instant> {
+        self.first_granted_at
     }
 
     /// Returns the time since the first granted claim.

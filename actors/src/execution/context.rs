@@ -7,7 +7,7 @@ use ractor::ActorRef;
 use tokio::sync::{mpsc, watch};
 
 use super::writer::{ClaimRequest, ExecutionWriter, WriteOp};
-use super::{ExecutionArgs, ExecutionMsg};
+use super::{ExecutionArgs, ExecutionMsg, OnAttemptFailed};
 use crate::decide::execution::ExecutionEnd;
 use crate::driver::Driver;
 use crate::model::agent::AgentSpec;
@@ -39,6 +39,8 @@ pub(super) struct ExecutionContext {
     pub(super) services: Arc<Services>,
     /// Sender of the progress, for the reporter of an attempt.
     pub(super) progress: watch::Sender<Progress>,
+    /// Callback that reports a failed attempt to the agent's actor.
+    pub(super) on_attempt_failed: OnAttemptFailed,
 }
 
 impl ExecutionContext {
@@ -52,6 +54,7 @@ impl ExecutionContext {
             driver: Arc::clone(&args.driver),
             services: Arc::clone(&args.services),
             progress: args.progress.clone(),
+            on_attempt_failed: Arc::clone(&args.on_attempt_failed),
         }
     }
 

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
-use super::{ClaimBlocked, ExecutionData};
-use crate::decide::execution::ExecutionEvent::{self, DeadlinePassed, RetryDue};
+use super::{AttemptFailure, ClaimBlocked, ExecutionData};
+use crate::decide::execution::ExecutionEvent::{self, DeadlinePassed};
 use crate::decide::execution::{ExecutionEffect as Effect, ExecutionEnd};
+use crate::decide::retry::FailedAttempt;
 use crate::model::agent::queue::QueueReason;
-use crate::model::agent::quota::AccountCause;
+use crate::model::agent::quota::Deferral;
 use crate::model::execution::event::EventKind;
 use crate::model::execution::{AttemptId, State, StateChange};
+use crate::model::failure::Failure;
 
 impl ExecutionData {
     pub(super) fn perform(&mut self, effect: Effect) {
@@ -39,13 +41,19 @@ impl ExecutionData {
                 let at = self.context.now();
                 self.record_transition(StateChange::interrupted(attempt_id, at, interruption));
             }
+            Effect::ReportFailure { attempt_id, failure, retry_after, had_input } => {
+                let number = attempt_id.attempt;
+                let attempt = FailedAttempt { number, had_input, retry_after };
+                self.report_failure(attempt_id, attempt, failure);
+            }
             Effect::RecordFailedAttempt { failure } => {
+                self.interactions().close_lost();
                 self.persistence.add_event(self.context.now(), EventKind::AttemptFailed(failure));
             }
             Effect::Clean { attempt_id } => self.attempt.clean(&mut self.tasks, attempt_id),
             Effect::Settle { attempt_id, ending } => self.settle(attempt_id, ending),
             Effect::Suspend => self.stop.plan_stop(),
-            Effect::Defer { wait, cause, overloads, .. } => self.defer(wait, cause, overloads),
+            Effect::Defer { deferral } => self.defer(deferral),
             Effect::Finish => self.finish(),
             Effect::Ignore { event } => {
                 tracing::debug!(execution = %self.context.id, ?event, "ignored");
@@ -54,7 +62,7 @@ impl ExecutionData {
     }
 
     fn begin_claim(&mut self, attempt_id: AttemptId, from: State) {
-        if !self.claim.begin(attempt_id) {
+        if !self.claim.begin() {
             let reason = QueueReason::InsufficientMemory;
             return self.handle_blocked(ClaimBlocked { attempt_id, reason, workspace: None });
         }
@@ -76,7 +84,7 @@ impl ExecutionData {
     }
 
     fn schedule_event(&mut self, delay: Duration, event: ExecutionEvent) {
-        if matches!(event, DeadlinePassed { .. } | RetryDue { .. }) {
+        if matches!(event, DeadlinePassed { .. }) {
             self.published.set_deadline(self.context.now(), delay);
         }
         self.tasks.send_after(delay, event);
@@ -95,13 +103,19 @@ impl ExecutionData {
         tracing::debug!(execution = %self.context.id, %state, "moved");
     }
 
+    /// Reports a failed attempt to the agent's actor, which decides what follows.
+    fn report_failure(&mut self, attempt_id: AttemptId, attempt: FailedAttempt, failure: Failure) {
+        let (first_granted_at, fence) = (self.claim.first_granted_at(), self.persistence.fence());
+        let totals = self.usage_account().totals(first_granted_at);
+        let report = AttemptFailure { attempt_id, fence, attempt, failure, totals };
+        (self.context.on_attempt_failed)(report);
+    }
+
     /// Records the deferral with its transition, and stops the actor.
-    fn defer(&mut self, wait: Duration, cause: AccountCause, overloads: u32) {
-        let (now, attempt) = (self.context.now(), self.attempt.attempt_id().attempt);
-        let deferral = self.machine.deferral(deferred_until(now, wait), attempt, cause, overloads);
+    fn defer(&mut self, deferral: Deferral) {
         let (id, agent, until) = (self.context.id, &self.context.spec.id, deferral.until);
-        tracing::info!(execution = %id, %agent, %until, cause = cause.as_str(), "deferred");
-        self.persistence.add_event(now, EventKind::Deferred(deferral));
+        tracing::info!(execution = %id, %agent, %until, cause = deferral.cause.as_str(), "deferred");
+        self.persistence.add_event(self.context.now(), EventKind::Deferred(deferral));
         self.stop.defer(deferral);
     }
 
@@ -121,15 +135,9 @@ impl ExecutionData {
         // After a stop the report of the driver may come late or never, so the end of the attempt is reported here.
         let code = ending.failure.as_ref().map(|failure| failure.code);
         if let Some(attempt) = self.attempt.unreported() {
-            self.report_attempt_end(attempt.attempt_id, code);
+            self.usage_account().report_end(attempt.attempt_id, code);
         }
         let (attempt_id, tokens) = (self.attempt.attempt_id(), self.usage.tokens());
         self.context.report_execution_end(ending, attempt_id, tokens, at);
     }
-}
-
-/// Returns the end of a deferral, as wall time, because it is stored: no other clock survives a restart.
-fn deferred_until(now: DateTime<Utc>, wait: Duration) -> DateTime<Utc> {
-    let wait = TimeDelta::from_std(wait).unwrap_or_default();
-    now.checked_add_signed(wait).unwrap_or(now)
 }

@@ -24,6 +24,7 @@ use crate::model::interaction::{
     InteractionOwner, InteractionRequestKey, InteractionState, Question, WireId,
 };
 use crate::model::permission::{OnTimeout, PermissionDecision, PermissionVerdict};
+use crate::ports::interactions::reports::end_by_process_exit;
 use crate::ports::interactions::{CloseOutcome, OpenOutcome};
 
 pub(super) use self::open_interactions::OpenInteractions;
@@ -246,6 +247,13 @@ impl AttemptInteractions<'_> {
         }
     }
 
+    /// Closes the questions of a failed attempt, because its process has ended.
+    pub(super) fn close_lost(&mut self) {
+        for id in self.open_interactions.ids() {
+            self.persistence.record_close(id, end_by_process_exit(self.context.now()));
+        }
+    }
+
     fn close_interaction(
         &mut self,
         id: InteractionId,
@@ -276,7 +284,7 @@ impl AttemptInteractions<'_> {
             InteractionState::Expired => {
                 if self.context.spec.permissions().on_timeout == OnTimeout::Cancel {
                     let reason = TIMEOUT_REASON.to_owned();
-                    return Some(ExecutionEvent::Cancel { reason });
+                    return self.is_at_work.then_some(ExecutionEvent::Cancel { reason });
                 }
                 is_permission.then(|| AnswerValue::Deny { reason: Some(TIMEOUT_REASON.to_owned()) })
             }

@@ -7,11 +7,10 @@ use chrono::{DateTime, Utc};
 use crate::decide::execution::{
     ExecutionEffect, ExecutionEvent, ExecutionPhase, ExecutionPolicy, step,
 };
-use crate::model::agent::quota::{AccountCause, Deferral};
 use crate::model::execution::{AttemptId, Outcome};
 use crate::model::failure::Failure;
 
-/// State machine of one execution with its present phase.
+/// State machine of one attempt with its present phase.
 pub(super) struct PhaseMachine {
     phase: ExecutionPhase,
     policy: ExecutionPolicy,
@@ -32,25 +31,24 @@ impl PhaseMachine {
         effects
     }
 
+    /// Returns true if the attempt has failed and the decision about it is pending.
+    pub(super) const fn is_undecided(&self) -> bool {
+        matches!(self.phase, ExecutionPhase::Undecided { .. })
+    }
+
+    /// Returns true if this actor has nothing left to do: the execution waits without an actor, or has ended.
+    pub(super) const fn is_at_rest(&self) -> bool {
+        matches!(
+            self.phase,
+            ExecutionPhase::Waiting { .. }
+                | ExecutionPhase::Paused { .. }
+                | ExecutionPhase::Done { .. }
+        )
+    }
+
     /// Returns true if the result of the work counts: after a stop request it is unreliable.
     pub(super) const fn is_at_work(&self) -> bool {
         matches!(self.phase, ExecutionPhase::Starting { .. } | ExecutionPhase::Running { .. })
-    }
-
-    /// Adds requests that the program retried itself.
-    pub(super) const fn add_own_retries(&mut self, retries: u32) {
-        self.policy.own_retries = self.policy.own_retries.saturating_add(retries);
-    }
-
-    /// Returns the next deferral of the execution in this turn.
-    pub(super) const fn deferral(
-        &self,
-        until: DateTime<Utc>,
-        attempt: u32,
-        cause: AccountCause,
-        overloads: u32,
-    ) -> Deferral {
-        Deferral { until, times: self.policy.deferrals + 1, attempt, cause, overloads }
     }
 
     /// Returns the outcome of an execution that has ended.

@@ -7,8 +7,9 @@ use tokio::sync::watch;
 
 use super::attempt::PresentAttempt;
 use crate::model::agent::queue::Queued;
+use crate::model::agent::quota::Deferral;
 use crate::model::execution::event::TextChannel;
-use crate::model::execution::progress::{DeferredExecution, PartialAnswer, Progress};
+use crate::model::execution::progress::{PartialAnswer, Progress};
 use crate::model::execution::{AttemptId, Outcome, State};
 use crate::model::id::ExecutionId;
 use crate::model::observation::status::{ExecutionStatus, Health};
@@ -101,7 +102,7 @@ impl PublishedState {
     }
 
     /// Publishes a question or a deferral, which the ledger has recorded.
-    pub(super) fn publish_wait(&self, deferred: Option<DeferredExecution>) {
+    pub(super) fn publish_wait(&self, deferred: Option<Deferral>) {
         if self.state == State::Waiting {
             self.progress.send_modify(|progress| progress.state = State::Waiting);
         }

@@ -1,12 +1,56 @@
 //! Starting point of an execution's actor.
 
+use tokio::time::Instant;
+
 use crate::decide::execution::ExecutionPhase;
+use crate::decide::retry::{FailedAttempt, RetryHistory};
 use crate::model::agent::budget::Charge;
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::event::EventKind;
-use crate::model::execution::progress::DeferredExecution;
 use crate::model::execution::record::Record;
 use crate::model::execution::{AttemptId, Fence, State};
+use crate::model::failure::Failure;
+use crate::model::observation::telemetry_events::TokenCounts;
+
+/// Amounts and results of the attempts of an execution so far, which its next attempt continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ExecutionTotals {
+    /// Amounts that the execution has used.
+    pub spent: Charge,
+    /// Tokens that the agent reported to this process.
+    pub tokens: TokenCounts,
+    /// Exit code of the latest process of any attempt.
+    pub exit_code: Option<i32>,
+    /// Time of the first granted claim in this process.
+    pub first_granted_at: Option<Instant>,
+}
+
+impl ExecutionTotals {
+    /// Returns the totals of an execution from its record in the ledger.
+    const fn of(record: &Record) -> Self {
+        Self {
+            spent: record.spent,
+            tokens: TokenCounts { input: 0, output: 0 },
+            exit_code: record.exit_code,
+            first_granted_at: None,
+        }
+    }
+}
+
+/// Report of a failed attempt to the agent's actor, which decides what follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptFailure {
+    /// Id of the attempt.
+    pub attempt_id: AttemptId,
+    /// Generation of its claim.
+    pub fence: Fence,
+    /// Facts for the decision.
+    pub attempt: FailedAttempt,
+    /// Failure of the attempt.
+    pub failure: Failure,
+    /// Totals of the execution after the attempt.
+    pub totals: ExecutionTotals,
+}
 
 /// Starting point of an execution's actor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,12 +63,10 @@ pub struct StartingPoint {
     pub attempt_id: AttemptId,
     /// Generation of the last claim.
     pub fence: Fence,
-    /// Number of deferrals in the turn.
-    pub deferrals: u32,
-    /// Number of requests of the turn that an overloaded model rejected.
-    pub overloads: u32,
-    /// Amounts that the execution has used.
-    pub spent: Charge,
+    /// Totals of the earlier attempts.
+    pub totals: ExecutionTotals,
+    /// Counts that limit further retries.
+    pub retry_history: RetryHistory,
     /// Events that an earlier process recorded about the resumed attempt.
     pub recorded_events: Vec<EventKind>,
     /// True if its request is the original one; an execution whose input is lost is never retried.
@@ -35,15 +77,13 @@ impl StartingPoint {
     /// Creates the starting point of a new execution.
     #[must_use]
     pub fn fresh() -> Self {
-        let (attempt_id, fence) = (AttemptId::FIRST, Fence::default());
         Self {
             phase: ExecutionPhase::Idle,
             state: State::Idle,
-            attempt_id,
-            fence,
-            deferrals: 0,
-            overloads: 0,
-            spent: Charge::default(),
+            attempt_id: AttemptId::FIRST,
+            fence: Fence::default(),
+            totals: ExecutionTotals::default(),
+            retry_history: RetryHistory::default(),
             recorded_events: Vec::new(),
             is_unredacted: true,
         }
@@ -54,16 +94,26 @@ impl StartingPoint {
     pub fn waiting_for_input(record: &Record) -> Self {
         let Record { attempt_id, fence, spent, .. } = *record;
         let (phase, state) = (ExecutionPhase::Waiting { attempt_id }, State::Waiting);
-        Self { phase, state, attempt_id, fence, spent, ..Self::fresh() }
+        let totals = ExecutionTotals { spent, ..ExecutionTotals::default() };
+        Self { phase, state, attempt_id, fence, totals, ..Self::fresh() }
     }
 
-    /// Creates the starting point of a deferred execution.
+    /// Creates the starting point of the attempt that follows a failed one.
     #[must_use]
-    pub fn deferred(execution: DeferredExecution) -> Self {
-        let DeferredExecution { deferral, attempt_id, fence, spent } = execution;
+    pub fn after_failure(failed: &AttemptFailure, retry_history: RetryHistory) -> Self {
+        let AttemptFailure { attempt_id, fence, totals, .. } = *failed;
         let (phase, state) = (ExecutionPhase::Paused { attempt_id }, State::Failed);
-        let Deferral { times: deferrals, overloads, .. } = deferral;
-        Self { phase, state, attempt_id, fence, deferrals, overloads, spent, ..Self::fresh() }
+        Self { phase, state, attempt_id, fence, totals, retry_history, ..Self::fresh() }
+    }
+
+    /// Creates the starting point of an execution that was deferred in an earlier process.
+    #[must_use]
+    pub fn after_deferral(record: &Record, deferral: Deferral) -> Self {
+        let Record { attempt_id, fence, .. } = *record;
+        let (phase, state) = (ExecutionPhase::Paused { attempt_id }, State::Failed);
+        let (totals, retry_history) =
+            (ExecutionTotals::of(record), RetryHistory::after_deferral(Some(deferral)));
+        Self { phase, state, attempt_id, fence, totals, retry_history, ..Self::fresh() }
     }
 
     /// Creates the starting point of held work that continues, with the events that an earlier process recorded.
@@ -78,17 +128,13 @@ impl StartingPoint {
             State::Starting => ExecutionPhase::Starting { attempt_id },
             _ => ExecutionPhase::Running { attempt_id },
         };
-        let (deferrals, overloads) =
-            record.deferred.map_or((0, 0), |deferred| (deferred.times, deferred.overloads));
-        let spent = record.spent;
         Self {
             phase,
             state,
             attempt_id,
             fence,
-            deferrals,
-            overloads,
-            spent,
+            totals: ExecutionTotals { exit_code: None, ..ExecutionTotals::of(record) },
+            retry_history: RetryHistory::after_deferral(record.deferred),
             recorded_events,
             is_unredacted,
         }

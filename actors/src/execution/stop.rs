@@ -2,16 +2,14 @@
 
 use super::OnSlotReleased;
 use super::published_state::PublishedState;
-use crate::model::agent::budget::Charge;
 use crate::model::agent::quota::Deferral;
-use crate::model::execution::progress::DeferredExecution;
-use crate::model::execution::{AttemptId, Fence, State};
+use crate::model::execution::State;
 
 /// Plan for the stop of an execution's actor.
 pub(super) struct StopPlan {
     /// Callback that reports a free slot, until it was called.
     on_slot_released: Option<OnSlotReleased>,
-    /// True if the actor stops once the attempt is cleaned up, because of a question or a deferral.
+    /// True if the actor stops once the attempt is cleaned up: the execution waits for input or for its next attempt.
     is_planned: bool,
     deferral: Option<Deferral>,
 }
@@ -22,7 +20,7 @@ impl StopPlan {
         Self { on_slot_released: Some(on_slot_released), is_planned: false, deferral: None }
     }
 
-    /// Plans the stop after the clean-up, because of a question.
+    /// Plans the stop after the clean-up, because of a question or a pause.
     pub(super) const fn plan_stop(&mut self) {
         self.is_planned = true;
     }
@@ -37,16 +35,10 @@ impl StopPlan {
         self.is_planned && !is_cleaning
     }
 
-    /// Returns the deferral data for the next actor, unless the execution has ended meanwhile.
-    pub(super) fn deferral(
-        &self,
-        published: &PublishedState,
-        (attempt_id, fence): (AttemptId, Fence),
-        spent: Charge,
-    ) -> Option<DeferredExecution> {
+    /// Returns the deferral, unless the execution has ended meanwhile.
+    pub(super) fn deferral(&self, published: &PublishedState) -> Option<Deferral> {
         let is_deferred = published.state() == State::Failed && !published.has_outcome();
-        let deferral = self.deferral.filter(|_| is_deferred)?;
-        Some(DeferredExecution { deferral, attempt_id, fence, spent })
+        self.deferral.filter(|_| is_deferred)
     }
 
     /// Reports a free slot once, if the execution is over: pending writes hold no slot.

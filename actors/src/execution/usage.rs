@@ -4,8 +4,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::ExecutionTotals;
+use super::attempt::PresentAttempt;
+use super::context::ExecutionContext;
+use super::persistence::Persistence;
+use super::tasks::ExecutionTasks;
 use crate::decide::budget;
+use crate::decide::execution::ExecutionEvent;
 use crate::model::agent::budget::{BudgetMeasure, BudgetSpec, Charge};
+use crate::model::code::Code;
+use crate::model::execution::AttemptId;
 use crate::model::failure::Failure;
 use crate::model::observation::telemetry_events::TokenCounts;
 
@@ -29,8 +37,8 @@ pub(super) struct WallTimeLimit {
 
 impl ExecutionUsage {
     /// Creates the usage of an execution that has used these amounts before.
-    pub(super) fn new(spent: Charge) -> Self {
-        Self { spent, tokens: TokenCounts::default(), runs_since: None }
+    pub(super) const fn new(spent: Charge, tokens: TokenCounts) -> Self {
+        Self { spent, tokens, runs_since: None }
     }
 
     /// Returns the used amounts.
@@ -86,6 +94,66 @@ impl ExecutionUsage {
     }
 }
 
+/// Account of the present attempt's usage, with the parts of the execution that it changes.
+pub(super) struct UsageAccount<'a> {
+    pub(super) usage: &'a mut ExecutionUsage,
+    pub(super) attempt: &'a mut PresentAttempt,
+    /// True if the agent is working.
+    pub(super) is_running: bool,
+    pub(super) context: &'a ExecutionContext,
+    pub(super) persistence: &'a Persistence,
+    pub(super) tasks: &'a mut ExecutionTasks,
+}
+
+impl UsageAccount<'_> {
+    /// Adds a usage report, which is already in the ledger. Returns the event if it exceeds a limit.
+    pub(super) fn add(
+        self,
+        attempt_id: AttemptId,
+        tokens: TokenCounts,
+        charge: Charge,
+    ) -> Option<ExecutionEvent> {
+        if attempt_id != self.attempt.attempt_id() {
+            return None;
+        }
+        self.usage.add(tokens, charge);
+        self.context.report_usage(charge);
+        let failure = self.usage.limit_failure(&self.context.spec.budget)?;
+        Some(ExecutionEvent::LimitExceeded { attempt_id, failure })
+    }
+
+    /// Starts to measure the run time of the attempt, and ends the attempt when its limit is reached.
+    pub(super) fn begin_wall_time(self, attempt_id: AttemptId, run_time: Duration) {
+        if attempt_id != self.attempt.attempt_id() || !self.is_running {
+            return;
+        }
+        let limit = self.usage.begin_wall_time(&self.context.spec.budget, Instant::now(), run_time);
+        if let Some(WallTimeLimit { remaining, failure }) = limit {
+            self.tasks.send_after(remaining, ExecutionEvent::LimitExceeded { attempt_id, failure });
+        }
+    }
+
+    /// Reports the end of an attempt, and charges its run time. A second end of the same attempt is ignored.
+    pub(super) fn report_end(self, attempt_id: AttemptId, code: Option<Code>) {
+        let Some(attempt) = self.attempt.take_unreported(attempt_id) else { return };
+        let (charge, now) = (self.usage.end_wall_time(Instant::now()), self.context.now());
+        if let Some(event) = charge.and_then(|charge| self.context.charge_day(now, charge)) {
+            self.persistence.record_first(now, event);
+        }
+        self.context.report_attempt_end(attempt, code, self.attempt.exit_code());
+    }
+
+    /// Returns the totals of the attempts so far, the first of which was claimed at `first_granted_at`.
+    pub(super) const fn totals(self, first_granted_at: Option<Instant>) -> ExecutionTotals {
+        ExecutionTotals {
+            spent: self.usage.spent(),
+            tokens: self.usage.tokens(),
+            exit_code: self.attempt.exit_code(),
+            first_granted_at,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,7 +166,8 @@ mod tests {
 
     #[test]
     fn run_time_of_all_attempts_counts_towards_the_limit() {
-        let (mut usage, start) = (ExecutionUsage::new(Charge::default()), Instant::now());
+        let (mut usage, start) =
+            (ExecutionUsage::new(Charge::default(), TokenCounts::default()), Instant::now());
         let budget = wall_time(10_000);
         let limit = usage.begin_wall_time(&budget, start, Duration::ZERO).unwrap();
         assert_eq!(limit.remaining, 10 * SECOND);
@@ -116,7 +185,8 @@ mod tests {
 
     #[test]
     fn an_attempt_is_charged_once_and_only_under_a_limit() {
-        let (mut usage, start) = (ExecutionUsage::new(Charge::default()), Instant::now());
+        let (mut usage, start) =
+            (ExecutionUsage::new(Charge::default(), TokenCounts::default()), Instant::now());
         assert_eq!(usage.begin_wall_time(&BudgetSpec::default(), start, SECOND), None);
         assert_eq!(usage.end_wall_time(start), None, "nothing was measured");
         assert!(usage.begin_wall_time(&wall_time(1), start, Duration::ZERO).is_some());
@@ -129,11 +199,12 @@ mod tests {
         let budget =
             BudgetSpec { run: [(BudgetMeasure::Turns, 3)].into(), ..BudgetSpec::default() };
         let turn = Charge { turns: 1, ..Charge::default() };
-        let mut usage = ExecutionUsage::new(Charge { turns: 2, ..Charge::default() });
-        usage.add(TokenCounts { input: 1, output: 2 }, turn);
+        let tokens = TokenCounts { input: 1, output: 2 };
+        let mut usage = ExecutionUsage::new(Charge { turns: 2, ..Charge::default() }, tokens);
+        usage.add(tokens, turn);
         assert_eq!(usage.limit_failure(&budget), None);
-        usage.add(TokenCounts { input: 1, output: 2 }, turn);
+        usage.add(tokens, turn);
         assert!(usage.limit_failure(&budget).is_some());
-        assert_eq!(usage.tokens(), TokenCounts { input: 2, output: 4 });
+        assert_eq!(usage.tokens(), TokenCounts { input: 3, output: 6 });
     }
 }

@@ -15,12 +15,11 @@ use crate::model::access::principal::{Caller, Right};
 use crate::model::code::Code;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::record::Record;
-use crate::model::execution::request::{Request, Trigger};
+use crate::model::execution::request::{Request, RequestKeys, Trigger};
 use crate::model::failure::Failure;
 use crate::model::host::storage_stats::Deletion;
 use crate::model::id::{ExecutionId, MessageId};
 use crate::ports::ledger::{Acceptance, LedgerError};
-use crate::services::Services;
 
 /// Handle that submits requests and waits for their ends. Callers, schedules and every other part of the service use
 /// this one handle. Clones are cheap.
@@ -41,12 +40,13 @@ impl Requests {
         caller: &Caller,
         mut request: Request,
     ) -> Result<SubmitReply, Failure> {
+        let keys = self.reader.services.keyring.request_keys(&request);
         let continued_record = match request.continued_execution {
-            None => match self.find_repeated(&request).await {
+            None => match self.find_repeated(&request, &keys).await {
                 Some(reply) => return Ok(reply),
                 None => None,
             },
-            Some(id) => match self.find_by_key(&request).await? {
+            Some(id) => match self.find_by_key(&request, &keys).await? {
                 Some(reply) => return Ok(reply),
                 None => Some(self.open_question(caller, id, &request).await?),
             },
@@ -57,7 +57,13 @@ impl Requests {
         }
         let span = tracing::Span::current();
         let submit = |reply| {
-            GatewayMsg::Submit(Box::new(Submission { request, continued_record, span, reply }))
+            GatewayMsg::Submit(Box::new(Submission {
+                request,
+                keys,
+                continued_record,
+                span,
+                reply,
+            }))
         };
         self.reader.link.call(submit).await.unwrap_or_else(|error| {
             Err(match error {
@@ -78,25 +84,24 @@ impl Requests {
             .and_then(Result::err)
     }
 
-    /// Returns the execution of a message that was repeated more than once, without a request to an actor. While the
-    /// service stops, all submissions are rejected alike.
-    async fn find_repeated(&self, request: &Request) -> Option<SubmitReply> {
-        let Services { ledger, keyring, .. } = &self.reader.services;
-        if request.idempotency_key.is_some() || *self.reader.link.draining.borrow() {
+    /// Returns the execution of a message that was repeated more than once: a read, like that of a task. The agent's actor
+    /// decides about every other request. While the service stops, all submissions are rejected alike.
+    async fn find_repeated(&self, request: &Request, keys: &RequestKeys) -> Option<SubmitReply> {
+        if keys.dedup.idempotency.is_some() || *self.reader.link.draining.borrow() {
             return None;
         }
-        let key = keyring.message_key(request);
-        let (execution, digest) =
-            ledger.find_repeated(request.origin.owner, &request.agent, key).await?;
-        if digest != keyring.body_digest(request) {
+        let (owner, agent, key) = (request.origin.owner, &request.agent, keys.dedup.message);
+        let ledger = &self.reader.services.ledger;
+        let (execution, digest) = ledger.find_repeated(owner, agent, key).await?;
+        if digest != keys.digest {
             return None; // The agent rejects the conflict.
         }
-        let ended = self.ended_record(execution).await;
-        let progress = match ended {
+        let ended_record = self.ended_record(execution).await;
+        let progress = match ended_record {
             Some(_) => None,
-            None => self.reader.watch(&request.agent, execution).await,
+            None => self.reader.watch(agent, execution).await,
         };
-        Some(SubmitReply { execution, is_duplicate: true, progress, ended_record: ended })
+        Some(SubmitReply { ended_record, ..SubmitReply::duplicate(execution, progress) })
     }
 
     /// Returns the record of an execution that has ended; `None` if it has not, or if it cannot be read.
@@ -112,22 +117,23 @@ impl Requests {
     }
 
     /// Returns the execution that accepted the same message before.
-    async fn find_by_key(&self, request: &Request) -> Result<Option<SubmitReply>, Failure> {
-        let Services { ledger, keyring, .. } = &self.reader.services;
+    async fn find_by_key(
+        &self,
+        request: &Request,
+        keys: &RequestKeys,
+    ) -> Result<Option<SubmitReply>, Failure> {
+        let ledger = &self.reader.services.ledger;
         let mut earlier_requests = Vec::new();
-        for key in keyring.keys(request).iter() {
+        for key in keys.dedup.iter() {
             let result = ledger.find_by_key(request.origin.owner, &request.agent, key).await;
             earlier_requests.extend(result.map_err(|error| unreadable(&error))?);
         }
-        match Acceptance::from_known(&earlier_requests, keyring.body_digest(request)) {
+        match Acceptance::from_known(&earlier_requests, keys.digest) {
             None | Some(Acceptance::Created | Acceptance::Equivalent(_)) => Ok(None),
             Some(Acceptance::Conflict) => Err(message_reused()),
-            Some(Acceptance::Duplicate(execution)) => Ok(Some(SubmitReply {
-                execution,
-                is_duplicate: true,
-                progress: None,
-                ended_record: None,
-            })),
+            Some(Acceptance::Duplicate(execution)) => {
+                Ok(Some(SubmitReply::duplicate(execution, None)))
+            }
         }
     }
 

@@ -181,6 +181,9 @@ async fn run_attempt(
         let to_failure = |code| Failure { until, ..Failure::new(code, "it failed as scripted") };
         let result = script.result.map_err(to_failure);
         let exit_code = i32::from(result.is_err());
+        if script.behavior == ScriptedBehavior::WarnsAtEnd {
+            reporter.record_later(EventKind::Warning { message: "that was all".to_owned() });
+        }
         reporter.report_exit(result, Some(exit_code));
     }
 }
@@ -216,6 +219,11 @@ async fn run_until_end(
         _ = reporter
             .record_event(EventKind::UsageReported { counters, cumulative: *cumulative })
             .await; // A lost event fails the test.
+    }
+    if script.behavior == ScriptedBehavior::EndsWithOpenQuestion {
+        let answers = asker.ask_all(&script.questions, reporter);
+        _ = tokio::time::timeout(script.run_time, answers).await; // The end of the run ends the wait.
+        return;
     }
     asker.ask_all(&script.questions, reporter).await;
     write_stderr(script, reporter).await;

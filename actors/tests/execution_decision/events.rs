@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use algonius_actors::decide::execution::{Deadline, ExecutionEvent};
+use algonius_actors::decide::execution::{Deadline, ExecutionEvent, NextAttempt};
 use algonius_actors::model::agent::Access;
+use algonius_actors::model::agent::quota::{AccountCause, Deferral};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::{AttemptId, Interruption};
 use algonius_actors::model::failure::Failure;
+use chrono::DateTime;
 use proptest::prelude::*;
 use proptest::sample;
 
@@ -34,6 +36,22 @@ fn deadlines() -> impl Strategy<Value = Deadline> {
     prop_oneof![Just(Start), Just(Run), Just(Idle), Just(Stop), Just(Answer)]
 }
 
+/// Decisions of an agent about a failed attempt.
+fn next_attempts() -> impl Strategy<Value = NextAttempt> {
+    let deferral = Deferral {
+        until: DateTime::UNIX_EPOCH,
+        times: 1,
+        attempt: 1,
+        cause: AccountCause::QuotaExhausted,
+        overloads: 0,
+    };
+    prop_oneof![
+        Just(NextAttempt::None),
+        Just(NextAttempt::AfterPause),
+        Just(NextAttempt::AfterDeferral(deferral))
+    ]
+}
+
 fn overspent() -> Failure {
     Failure::new(Code::BudgetExceeded, "it used up too much")
 }
@@ -59,6 +77,9 @@ pub(crate) fn events() -> impl Strategy<Value = ExecutionEvent> {
                 failure,
                 retry_after: Duration::from_secs(retry_after),
             }
+        }),
+        (attempt_ids(), next_attempts()).prop_map(|(attempt_id, next_attempt)| {
+            ExecutionEvent::NextAttemptDecided { attempt_id, next_attempt }
         }),
         attempt_ids().prop_map(|attempt_id| ExecutionEvent::LimitExceeded {
             attempt_id,

@@ -24,6 +24,16 @@ pub(in crate::agent) enum RecordDecision {
     Reject(Failure),
 }
 
+impl RecordDecision {
+    /// Returns true if the request is recorded.
+    pub(in crate::agent) const fn is_recorded(&self) -> bool {
+        match self {
+            Self::Admit | Self::TakeResult(_) | Self::Follow(_) => true,
+            Self::Join(_) | Self::Reject(_) => false,
+        }
+    }
+}
+
 /// Decides about a request by the result of its recording.
 pub(in crate::agent) fn decide(
     agent: &AgentId,

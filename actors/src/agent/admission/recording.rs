@@ -6,15 +6,15 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use ractor::ActorRef;
 
+use super::duplicate_cache::has_reusable_message_id;
 use crate::agent::coalescer::has_reusable_result;
 use crate::agent::{AgentMsg, RecordResult};
 use crate::decide::output::redact_parts::redact;
 use crate::execution::StartingPoint;
 use crate::execution::recover::settle_unacknowledged;
-use crate::model::access::endpoint_config::MessageIdPolicy;
 use crate::model::agent::AgentSpec;
 use crate::model::execution::event::TextChannel;
-use crate::model::execution::request::{DedupKeys, Request, Trigger};
+use crate::model::execution::request::{DedupKeys, Request, RequestKeys, Trigger};
 use crate::model::execution::trace::TraceContext;
 use crate::model::execution::{AttemptId, State};
 use crate::model::id::ExecutionId;
@@ -33,6 +33,8 @@ pub(in crate::agent) struct Recording {
     pub(in crate::agent) id: ExecutionId,
     /// Raw request.
     pub(in crate::agent) request: Arc<Request>,
+    /// Keys of the request.
+    pub(in crate::agent) keys: RequestKeys,
     /// Starting point of the execution, which waits for an answer if the request is one.
     pub(in crate::agent) starting_point: StartingPoint,
     /// Time of the request.
@@ -68,7 +70,7 @@ impl Recording {
             owner: request.origin.owner,
             message: request.message.clone(),
             keys,
-            digest: services.keyring.body_digest(request),
+            digest: self.keys.digest,
             content: self.coalescing_key(),
             context: request.context.clone(),
             trigger: request.origin.trigger.clone(),
@@ -120,7 +122,7 @@ impl Recording {
             attempt_id,
             message: request.message.clone(),
             keys: self.dedup_keys(attempt_id.turn),
-            digest: services.keyring.body_digest(request),
+            digest: self.keys.digest,
             replayable,
             sealed: if replayable {
                 None
@@ -139,12 +141,9 @@ impl Recording {
 
     /// Returns the deduplication keys of a turn of an execution.
     fn dedup_keys(&self, turn: u32) -> DedupKeys {
-        let (services, request, spec) = (&*self.services, &*self.request, &*self.spec);
-        let mut keys = services.keyring.keys(request);
-        if spec.endpoint_config.message_id_policy == MessageIdPolicy::Reused
-            && request.origin.trigger == Trigger::Api
-        {
-            keys.message = services.keyring.unique_key(self.id, turn);
+        let mut keys = self.keys.dedup;
+        if has_reusable_message_id(&self.spec, &self.request) {
+            keys.message = self.services.keyring.unique_key(self.id, turn);
         }
         keys
     }
@@ -160,7 +159,7 @@ impl Recording {
             Trigger::Probe => false,           // An earlier answer proves nothing.
         };
         let since = self.received_at.checked_sub_signed(TimeDelta::from_std(window).ok()?)?;
-        is_candidate.then(|| (services.keyring.content_key(request), since))
+        is_candidate.then(|| (services.keyring.content_key(request, self.keys.digest), since))
     }
 
     /// Returns the redacted parameters of a request, and true if redaction left them unchanged.

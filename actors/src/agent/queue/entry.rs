@@ -13,9 +13,9 @@ use crate::execution::StartingPoint;
 use crate::model::agent::queue::{QueueReason, Queued};
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::State;
-use crate::model::execution::progress::{DeferredExecution, Progress};
+use crate::model::execution::progress::Progress;
 use crate::model::execution::record::Record;
-use crate::model::execution::request::{Input, Overrides, Request, RequestOrigin};
+use crate::model::execution::request::{Input, Overrides, Request, RequestKeys, RequestOrigin};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::services::credential_breakers::BreakerProbe;
@@ -23,6 +23,8 @@ use crate::services::credential_breakers::BreakerProbe;
 /// Request in the queue.
 pub(in crate::agent) struct QueuedRequest {
     pub(in crate::agent) request: Arc<Request>,
+    /// Keys of a request that this process has received.
+    pub(in crate::agent) keys: Option<RequestKeys>,
     /// Reply port of the submitter, until it has its answer.
     pub(in crate::agent) reply: Option<RpcReplyPort<Result<SubmitReply, Failure>>>,
     pub(in crate::agent) progress: watch::Sender<Progress>,
@@ -51,6 +53,7 @@ impl QueuedRequest {
     ) -> Self {
         Self {
             request,
+            keys: None,
             reply: None,
             progress: watch::Sender::new(Progress::accepted()),
             since,
@@ -85,21 +88,8 @@ impl QueuedRequest {
         Self::new(Arc::new(request), starting_point, record.changed_at, Instant::now())
     }
 
-    /// Creates the entry of a deferred execution. Its queue timeout starts when the deferral ends.
-    pub(in crate::agent) fn deferred(
-        request: Arc<Request>,
-        progress: watch::Sender<Progress>,
-        execution: DeferredExecution,
-        now: DateTime<Utc>,
-    ) -> Self {
-        Self {
-            progress,
-            deferral: Some(execution.deferral),
-            ..Self::new(request, StartingPoint::deferred(execution), now, Instant::now())
-        }
-    }
-
-    /// Creates the entry of an execution that was deferred in an earlier process.
+    /// Creates the entry of an execution that was deferred in an earlier process. Its queue timeout starts when the
+    /// deferral ends.
     pub(in crate::agent) fn restore_deferred(
         record: &Record,
         deferral: Deferral,
@@ -107,12 +97,9 @@ impl QueuedRequest {
         now: DateTime<Utc>,
     ) -> Self {
         let progress = Progress { state: State::Failed, ..Progress::accepted() };
-        Self::deferred(
-            request,
-            watch::Sender::new(progress),
-            DeferredExecution::of(record, deferral),
-            now,
-        )
+        let starting_point = StartingPoint::after_deferral(record, deferral);
+        let (progress, deferral) = (watch::Sender::new(progress), Some(deferral));
+        Self { progress, deferral, ..Self::new(request, starting_point, now, Instant::now()) }
     }
 
     /// Returns true if the submitter waits for its answer. Before the answer, the entry is not visible and cannot

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use ractor::ActorRef;
 
-use super::retry_policy::execution_policy;
+use super::retries::ExecutionRetries;
 use super::{RunningExecution, RunningExecutions};
 use crate::agent::queue::QueuedRequest;
 use crate::agent::running::replay_driver::ReplayDriver;
 use crate::agent::tasks::AgentTasks;
 use crate::agent::{AgentDefinition, AgentMsg};
-use crate::decide::execution::ExecutionEvent;
+use crate::decide::execution::{ExecutionEvent, ExecutionPolicy};
 use crate::execution::{ExecutionActor, ExecutionArgs, ExecutionPlan};
 use crate::model::execution::record::Record;
 use crate::model::execution::trace::TraceContext;
@@ -54,8 +54,8 @@ impl RunningExecutions {
         tasks: &mut AgentTasks,
     ) {
         let ExecutionStart { id, entry, definition, first_event } = start;
-        let QueuedRequest { request, progress, starting_point, source, since, span, probe, .. } =
-            entry;
+        let QueuedRequest { request, progress, starting_point, source, since, probe, .. } = entry;
+        let request_span = entry.span;
         let AgentDefinition { spec, driver } = definition.clone();
         let driver = match source {
             None => driver,
@@ -63,15 +63,16 @@ impl RunningExecutions {
         };
         // The span has the highest level, so that no log filter omits its ids.
         let trace_id = TraceContext::of_execution(request.origin.trace.as_ref(), id).id;
-        let span = tracing::error_span!(parent: &span, "execution", execution = %id, agent = %spec.id, %trace_id);
+        let span = tracing::error_span!(parent: &request_span, "execution", execution = %id, agent = %spec.id, %trace_id);
         progress.send_if_modified(|progress| {
             progress.deferred = None;
             progress.set_queue_position(None) // The execution has left the queue.
         });
-        let agent = tasks.agent().clone();
+        let retries = ExecutionRetries::new(&spec, &starting_point);
+        let (agent, agent_on_failure) = (tasks.agent().clone(), tasks.agent().clone());
         let args = ExecutionArgs {
             id,
-            plan: ExecutionPlan { first_event, policy: execution_policy(&spec, &starting_point) },
+            plan: ExecutionPlan { first_event, policy: ExecutionPolicy::of(&spec) },
             starting_point,
             since,
             request: Arc::clone(&request),
@@ -79,14 +80,26 @@ impl RunningExecutions {
             driver,
             services: services.clone(),
             progress: progress.clone(),
-            span: span.clone(),
+            span,
             on_slot_released: Box::new(move || _ = agent.cast(AgentMsg::Finished(id))),
+            on_attempt_failed: Arc::new(move |report| {
+                _ = agent_on_failure.cast(AgentMsg::AttemptFailed(id, Box::new(report)));
+            }),
         };
         if let Some(actor) = spawn(args, tasks) {
-            let _probe = probe;
             self.insert(
                 id,
-                RunningExecution { actor, progress, definition, request, span, _probe },
+                RunningExecution {
+                    actor,
+                    progress,
+                    definition,
+                    request,
+                    request_span,
+                    source,
+                    retries,
+                    cancellation: None,
+                    probe,
+                },
             );
         }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ractor::{ActorId, ActorProcessingErr};
 use tokio::sync::watch;
 
 use super::{ExecutionStart, RunningExecution, RunningExecutions};
@@ -31,14 +32,20 @@ impl RunningExecutions {
         });
     }
 
-    /// Handles a crashed execution actor, and decides about the agent. Another actor takes over its work; an execution
-    /// whose second actor also crashes is settled.
+    /// Handles a crashed execution actor. Another actor takes over its work; an execution whose second actor also crashes
+    /// is settled.
+    ///
+    /// # Errors
+    /// Returns the fault if there were too many: that is a fault of this agent.
     pub(in crate::agent) fn handle_crash(
         &mut self,
-        id: ExecutionId,
+        actor: ActorId,
+        fault: ActorProcessingErr,
         args: &AgentArgs,
         tasks: &mut AgentTasks,
-    ) -> RestartDecision {
+    ) -> Result<(), ActorProcessingErr> {
+        let Some(id) = self.find_by_actor(actor) else { return Ok(()) };
+        tracing::error!(execution = %id, agent = %args.spec.id, %fault, "execution crashed");
         if self.permit_replacement(id) {
             let (services, driver) = (args.services.clone(), self.definition(id, args).driver);
             tasks.report(async move {
@@ -50,7 +57,10 @@ impl RunningExecutions {
         } else {
             self.settle_lost(id, args, tasks);
         }
-        self.record_crash()
+        match self.record_crash() {
+            RestartDecision::Restart => Ok(()),
+            RestartDecision::Quarantine => Err(fault),
+        }
     }
 
     /// Starts a new actor for claimed work, in the place of a crashed actor or of one in an earlier process. The run

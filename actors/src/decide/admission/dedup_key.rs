@@ -8,7 +8,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 use crate::model::execution::content::{Content, Part};
-use crate::model::execution::request::{DedupKeys, Overrides, Request};
+use crate::model::execution::request::{DedupKeys, Overrides, Request, RequestKeys};
 use crate::model::id::ExecutionId;
 use crate::model::interaction::Question;
 
@@ -43,6 +43,12 @@ impl Keyring {
             message: self.message_key(request),
             idempotency: idempotency_key.map(|name| self.named_key(request, "idempotency", name)),
         }
+    }
+
+    /// Returns the keys of a request with the digest of its content.
+    #[must_use]
+    pub fn request_keys(&self, request: &Request) -> RequestKeys {
+        RequestKeys { dedup: self.keys(request), digest: self.body_digest(request) }
     }
 
     /// Returns the key of a request by its message id alone.
@@ -87,8 +93,8 @@ impl Keyring {
     /// Returns the key of the content of a request, regardless of the message id. The key includes the context of a
     /// named conversation, because the same text may have another meaning there.
     #[must_use]
-    pub fn content_key(&self, request: &Request) -> [u8; 32] {
-        let (owner, body) = (request.origin.owner.to_string(), self.body_digest(request));
+    pub fn content_key(&self, request: &Request, body_digest: [u8; 32]) -> [u8; 32] {
+        let (owner, body) = (request.origin.owner.to_string(), body_digest);
         let body: String = body.iter().map(|byte| format!("{byte:02x}")).collect();
         let context = if request.starts_context { "" } else { &request.context.0 };
         self.digest(["content", &owner, request.agent.as_str(), context, &body])

@@ -1,14 +1,13 @@
-//! Phases of running work: its end, its deadlines, its cancellation, its failure and its retry.
+//! Phases of running work: its end, its deadlines, its cancellation and its failure.
 
 use std::time::Duration;
 
 use super::settlement::{cancelled_end, end_execution, failed_end, record_transition};
 use super::{
     DRIVER_STOP_TIMEOUT, Deadline, ExecutionEffect as Effect, ExecutionEnd,
-    ExecutionEvent as Event, ExecutionPhase as Phase, ExecutionPolicy,
+    ExecutionEvent as Event, ExecutionPhase as Phase, ExecutionPolicy, NextAttempt,
 };
 use super::{ExecutionEffect, ExecutionEvent, ExecutionPhase, warning_time};
-use crate::decide::retry::{self, RetryDecision, quota};
 use crate::model::code::Code;
 use crate::model::execution::event::DeadlineKind;
 use crate::model::execution::{AttemptId, Outcome, State};
@@ -49,10 +48,10 @@ pub(super) fn step_active(
             ExecutionEnd { outcome: Outcome::Completed, failure: None },
         ),
         Event::Ended { attempt_id: id, result: Err(failure) } if id == attempt_id => {
-            handle_failure(attempt_id, state, (failure, None), policy)
+            report_failure(attempt_id, state, (failure, None))
         }
         Event::Failed { attempt_id: id, failure, retry_after } if id == attempt_id => {
-            handle_failure(attempt_id, state, (failure, Some(retry_after)), policy)
+            report_failure(attempt_id, state, (failure, Some(retry_after)))
         }
         Event::LimitExceeded { attempt_id: id, failure } if id == attempt_id => {
             stop_work(attempt_id, state, failed_end(failure), policy)
@@ -193,49 +192,41 @@ fn applies_in(deadline: Deadline, state: State) -> bool {
     )
 }
 
-fn handle_failure(
+/// Reports a failed attempt to the agent's actor, which decides what follows.
+fn report_failure(
     attempt_id: AttemptId,
-    state: State,
+    from: State,
     (failure, retry_after): (Failure, Option<Duration>),
-    policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    let &ExecutionPolicy {
-        ref retry, ref deferral, access, deferrals, own_retries, overloads, ..
-    } = policy;
-    let (number, had_input) = (attempt_id.attempt, state == State::Running);
-    let attempt = retry::FailedAttempt {
-        retry,
-        deferral,
-        access,
-        number,
-        deferrals,
-        own_retries,
-        overloads,
-        had_input,
-    };
-    let decision = retry::retry_decision(attempt, &failure, retry_after);
-    let transition = record_transition(attempt_id, state, State::Failed, &failure.message);
-    match decision {
-        RetryDecision::GiveUp => end_execution(attempt_id, state, failed_end(failure)),
-        RetryDecision::Retry(pause) => {
-            let effects = vec![
-                Effect::RecordFailedAttempt { failure },
-                transition,
-                Effect::Clean { attempt_id },
-            ];
-            (Phase::CleaningUp { attempt_id, pause }, effects)
+    let had_input = from == State::Running;
+    let report =
+        Effect::ReportFailure { attempt_id, failure: failure.clone(), retry_after, had_input };
+    (Phase::Undecided { attempt_id, from, failure }, vec![report])
+}
+
+/// Handles events of a failed attempt. A cancellation determines the outcome until the decision is known.
+pub(super) fn step_undecided(
+    attempt_id: AttemptId,
+    from: State,
+    failure: Failure,
+    event: ExecutionEvent,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
+    match event {
+        Event::NextAttemptDecided { attempt_id: id, next_attempt } if id == attempt_id => {
+            let suspend = match next_attempt {
+                NextAttempt::None => {
+                    return end_execution(attempt_id, from, failed_end(failure));
+                }
+                NextAttempt::AfterPause => Effect::Suspend,
+                NextAttempt::AfterDeferral(deferral) => Effect::Defer { deferral },
+            };
+            let transition = record_transition(attempt_id, from, State::Failed, &failure.message);
+            let record = Effect::RecordFailedAttempt { failure };
+            let effects = vec![record, transition, Effect::Clean { attempt_id }, suspend];
+            (Phase::Paused { attempt_id }, effects)
         }
-        RetryDecision::Defer(wait, cause) => {
-            let overloads = quota::count_overloads(overloads, &failure);
-            let defer = Effect::Defer { attempt_id, wait, cause, overloads };
-            let effects = [
-                Effect::RecordFailedAttempt { failure },
-                transition,
-                Effect::Clean { attempt_id },
-                defer,
-            ];
-            (Phase::Paused { attempt_id }, effects.into())
-        }
+        Event::Cancel { reason } => end_execution(attempt_id, from, cancelled_end(reason)),
+        event => (Phase::Undecided { attempt_id, from, failure }, vec![Effect::Ignore { event }]),
     }
 }
 

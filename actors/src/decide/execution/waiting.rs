@@ -1,6 +1,4 @@
-//! Phases between two attempts: waiting for input, or pausing before a retry.
-
-use std::time::Duration;
+//! Phases between two attempts: waiting for input, or for the end of a pause or deferral.
 
 use super::pending::start_claim;
 use super::settlement::{cancelled_end, end_execution, failed_end, queue_timeout_end};
@@ -32,22 +30,6 @@ pub(super) fn step_waiting(
             end_execution(attempt_id, State::Waiting, ending)
         }
         event => (Phase::Waiting { attempt_id }, vec![Effect::Ignore { event }]),
-    }
-}
-
-pub(super) fn step_cleaning_up(
-    attempt_id: AttemptId,
-    pause: Duration,
-    event: ExecutionEvent,
-) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    match event {
-        Event::Cleaned { attempt_id: id } if id == attempt_id => {
-            let retry_timer =
-                Effect::SendLater { after: pause, event: Event::RetryDue { attempt_id: id } };
-            (Phase::Paused { attempt_id }, vec![retry_timer])
-        }
-        Event::Cancel { reason } => end_execution(attempt_id, State::Failed, cancelled_end(reason)),
-        event => (Phase::CleaningUp { attempt_id, pause }, vec![Effect::Ignore { event }]),
     }
 }
 

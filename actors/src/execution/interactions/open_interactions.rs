@@ -30,11 +30,6 @@ impl OpenInteractions {
         }
     }
 
-    /// Forgets the questions of an ended attempt. The ledger closes them with the next claim or the settlement.
-    pub(in crate::execution) fn reset(&mut self) {
-        *self = Self::new();
-    }
-
     fn elapsed(&self) -> Duration {
         self.started_at.elapsed()
     }
@@ -55,6 +50,11 @@ impl OpenInteractions {
         self.by_wire_id.remove(&wire_id);
         let postponed_deadlines = self.pause.record_close(self.elapsed());
         Some((wire_id, postponed_deadlines))
+    }
+
+    /// Returns the ids of the open questions.
+    pub(super) fn ids(&self) -> Vec<InteractionId> {
+        self.by_wire_id.values().copied().collect()
     }
 
     /// Returns true if the question is open.

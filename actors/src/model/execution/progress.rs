@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use super::event::TextChannel;
 use super::followers::Followers;
-use super::record::Record;
-use super::{AttemptId, Fence, Outcome, State};
-use crate::model::agent::budget::Charge;
+use super::{AttemptId, Outcome, State};
 use crate::model::agent::queue::Queued;
 use crate::model::agent::quota::Deferral;
 
@@ -25,27 +23,6 @@ impl fmt::Debug for RawAnswer {
     /// Omits the text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RawAnswer").field("attempt_id", &self.attempt_id).finish_non_exhaustive()
-    }
-}
-
-/// State of a deferred execution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeferredExecution {
-    /// Deferral with its end time.
-    pub deferral: Deferral,
-    /// Attempt that failed.
-    pub attempt_id: AttemptId,
-    /// Generation of the claim.
-    pub fence: Fence,
-    /// Amounts that the execution has used.
-    pub spent: Charge,
-}
-
-impl DeferredExecution {
-    /// Returns the state of a deferred execution from its record in the ledger.
-    #[must_use]
-    pub const fn of(record: &Record, deferral: Deferral) -> Self {
-        Self { deferral, attempt_id: record.attempt_id, fence: record.fence, spent: record.spent }
     }
 }
 
@@ -72,7 +49,7 @@ pub struct Progress {
     /// Position in the queue and its reason, while the execution waits to start.
     pub queued: Option<Queued>,
     /// Deferral of the execution; set once the ledger has recorded it, when the actor of the execution ends.
-    pub deferred: Option<DeferredExecution>,
+    pub deferred: Option<Deferral>,
     /// Outcome; set once the ledger has recorded it.
     pub outcome: Option<Outcome>,
     /// Counter that grows with every record of the execution in the ledger.

@@ -49,7 +49,7 @@ pub struct Record {
     pub replayable: bool,
     /// Input that the execution has requested from people.
     pub requested_input: RequestedInput,
-    /// Latest deferral in this turn; the execution is still deferred while it is between two attempts.
+    /// Latest deferral in this turn; see [`Record::deferral`] for the execution that is deferred now.
     pub deferred: Option<Deferral>,
     /// Amounts that the execution has used so far.
     pub spent: Charge,

@@ -199,3 +199,12 @@ impl DedupKeys {
         std::iter::once(self.message).chain(self.idempotency)
     }
 }
+
+/// Keys of a request, with the digest of its content: the same key with another digest is a conflict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestKeys {
+    /// Deduplication keys.
+    pub dedup: DedupKeys,
+    /// Digest of the content.
+    pub digest: [u8; 32],
+}

@@ -41,6 +41,10 @@ pub(super) enum ScriptedBehavior {
     RequestsInput,
     /// Ends without starting.
     EndsBeforeStart,
+    /// Records a warning with its end.
+    WarnsAtEnd,
+    /// Ends without waiting for the answers to its questions.
+    EndsWithOpenQuestion,
     /// Drops its reporter.
     DropsReporter,
     /// Panics in `start`.
@@ -141,6 +145,13 @@ impl ScriptedAttempt {
         self
     }
 
+    /// Records a warning with its end.
+    #[must_use]
+    pub const fn with_last_warning(mut self) -> Self {
+        self.behavior = ScriptedBehavior::WarnsAtEnd;
+        self
+    }
+
     /// Writes to its standard error after each of these pauses, before it continues.
     #[must_use]
     pub fn writing_stderr(mut self, pauses: impl IntoIterator<Item = u64>) -> Self {
@@ -166,6 +177,13 @@ impl ScriptedAttempt {
     #[must_use]
     pub fn with_question(mut self, wire_id: &str, command: &str) -> Self {
         self.questions.push((WireId(wire_id.to_owned()), permission(command)));
+        self
+    }
+
+    /// Asks its questions, and runs to its end without waiting for the answers.
+    #[must_use]
+    pub const fn without_waiting(mut self) -> Self {
+        self.behavior = ScriptedBehavior::EndsWithOpenQuestion;
         self
     }
 

@@ -34,12 +34,7 @@ pub(super) async fn answer_interactions(
     }
     // A client repeats a message whose response it missed. The agent may have asked another question meanwhile.
     if interactions.iter().any(|interaction| is_answered_by(interaction, &message.message_id)) {
-        return Ok(Some(SubmitReply {
-            execution: record.id,
-            is_duplicate: true,
-            progress: None,
-            ended_record: None,
-        }));
+        return Ok(Some(SubmitReply::duplicate(record.id, None)));
     }
     let open_interactions: Vec<_> =
         interactions.iter().filter(|interaction| interaction.is_open()).cloned().collect();
@@ -65,7 +60,7 @@ pub(super) async fn answer_interactions(
             .progress
             .or(progress);
     }
-    Ok(Some(SubmitReply { execution: record.id, is_duplicate: true, progress, ended_record: None }))
+    Ok(Some(SubmitReply::duplicate(record.id, progress)))
 }
 
 /// Returns the answers of a message to open interactions.
