@@ -23,7 +23,7 @@ use algonius_actors::model::id::{ContextId, MessageId, PrincipalId};
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::observer::NoopObserver;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::root::AgentDefinition;
 use algonius_actors::services::monitor_handle::MonitorHandle;
 use algonius_actors::services::{

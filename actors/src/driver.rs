@@ -1,5 +1,7 @@
 //! Driver of an agent's work: a process, later a session, a remote agent, a team.
 
+pub mod report;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +17,7 @@ use crate::model::execution::usage::UsageReading;
 use crate::model::id::ExecutionId;
 use crate::model::interaction::{AnswerValue, WireId};
 use crate::model::observation::status::PooledProcess;
-use crate::report::Reporter;
+use crate::driver::report::Reporter;
 
 /// Attempt to start or resume.
 #[derive(Debug, Clone)]

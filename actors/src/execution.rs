@@ -38,7 +38,7 @@ use crate::model::id::ExecutionId;
 use crate::model::interaction::{Interaction, InteractionId};
 use crate::model::observation::status::ExecutionStatus;
 use crate::ports::interactions::{CloseOutcome, OpenOutcome};
-use crate::report::Report;
+use crate::driver::report::Report;
 use crate::services::Services;
 
 use self::attempt::PresentAttempt;

@@ -8,7 +8,7 @@
 //! - [`ports`]: interfaces to the outside world, as traits.
 //! - [`root`], [`gateway`], [`maintenance`], [`scheduler`], [`agent`], [`execution`]: the actors, which only perform
 //!   effects. [`services`] is the state that they share.
-//! - [`driver`], [`report`]: the work of an attempt, and its reports.
+//! - [`driver`]: the work of an attempt, and its reports.
 //! - `testing` (feature): fake ports in virtual time, for tests.
 //! - [`api`]: the start of the tree, and its handles for the edge.
 #![forbid(unsafe_code)]
@@ -22,7 +22,6 @@ pub mod gateway;
 pub mod maintenance;
 pub mod model;
 pub mod ports;
-pub mod report;
 pub mod root;
 pub mod scheduler;
 pub mod services;

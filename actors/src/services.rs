@@ -24,7 +24,7 @@ use crate::ports::history::History;
 use crate::ports::interactions::Interactions;
 use crate::ports::ledger::Ledger;
 use crate::ports::observer::Observer;
-pub use crate::report::BudgetUsages;
+pub use crate::driver::report::BudgetUsages;
 pub use crate::services::input_sealer::InputSealer;
 pub use crate::services::memory_budget::MemoryBudget;
 use crate::services::monitor_handle::MonitorHandle;

@@ -20,7 +20,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::TextChannel;
 use algonius_actors::model::execution::request::Request;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

@@ -31,7 +31,7 @@ const EDGE_MODULES: &[Module] = &[
     module(
         "drivers",
         &["algonius_a2a", "algonius_protocols", "algonius_warden", "platform"],
-        &["decide", "driver", "model", "ports", "report"],
+        &["decide", "driver", "model", "ports"],
     ),
     module(
         "serve",
@@ -97,8 +97,7 @@ const ACTOR_MODULES: &[Module] = &[
     module("model", &[], &[]),
     module("decide", &["algonius_redact", "model"], &[]),
     module("ports", &["model"], &[]),
-    module("report", &["algonius_redact", "decide", "model", "ports"], &[]),
-    module("driver", &["model", "ports", "report"], &[]),
+    module("driver", &["algonius_redact", "decide", "model", "ports"], &[]),
 ];
 
 /// Whether a module without an entry is refused.
@@ -128,7 +127,7 @@ const LIBRARIES: &[Library] = &[
     Library {
         folder: "crates/store/src/",
         allowed_crates: &[],
-        allowed_actor_modules: &["model", "ports", "report"],
+        allowed_actor_modules: &["driver", "model", "ports"],
     },
     Library {
         folder: "crates/warden/src/",

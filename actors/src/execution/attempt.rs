@@ -17,7 +17,7 @@ use crate::model::execution::usage::UsageReading;
 use crate::model::execution::{AttemptId, Fence};
 use crate::model::interaction::{AnswerValue, WireId};
 use crate::ports::ledger::WriteBatch;
-use crate::report::{
+use crate::driver::report::{
     AttemptContext, BudgetMeter, Liveness, OutputSettings, ReplayFilter, Reporter, WriteBuffer,
 };
 

@@ -19,7 +19,7 @@ use crate::model::execution::{AttemptId, Fence, State, StateChange};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::{ClaimCommand, Settlement, WriteBatch};
-use crate::report::BudgetMeter;
+use crate::driver::report::BudgetMeter;
 use crate::services::Services;
 use crate::services::credential_breakers::credential_name;
 

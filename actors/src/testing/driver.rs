@@ -23,7 +23,7 @@ use crate::model::execution::{AttemptId, Interruption};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::interaction::{AnswerValue, WireId};
-use crate::report::Reporter;
+use crate::driver::report::Reporter;
 
 pub use self::scripted_attempt::ScriptedAttempt;
 use self::scripted_attempt::ScriptedBehavior;

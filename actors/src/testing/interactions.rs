@@ -16,7 +16,7 @@ use crate::model::interaction::{
 };
 use crate::ports::clock::Clock;
 use crate::ports::interactions::{CloseOutcome, Interactions};
-use crate::report::Reporter;
+use crate::driver::report::Reporter;
 
 /// Answers a question as the caller of the environment, which is an administrator.
 ///

@@ -19,7 +19,7 @@ use crate::maintenance::monitor::ReadingSettings;
 use crate::model::agent::AgentSpec;
 use crate::model::schedule::ConfiguredSchedule;
 use crate::ports::observer::NoopObserver;
-use crate::report::BudgetUsages;
+use crate::driver::report::BudgetUsages;
 use crate::root::AgentDefinition;
 use crate::scheduler::{DEFAULT_MAX_SLEEP, SchedulerConfig};
 use crate::services::AttemptResources;

@@ -22,7 +22,7 @@ use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::EventDialect;
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 use algonius_warden::MemoryAccount;
 
 use self::event_handler::EventHandler;

@@ -1,6 +1,6 @@
 //! Labels: short texts of a program that are shown beside its output.
 
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 
 /// Greatest length of a label in characters.
 const MAX_LABEL_CHARS: usize = 300;

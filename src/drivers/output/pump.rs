@@ -3,7 +3,7 @@
 use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::TextChannel;
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::{OutputWriter, Reporter};
+use algonius_actors::driver::report::{OutputWriter, Reporter};
 use algonius_warden::OutputPipe;
 use tokio::io::AsyncReadExt;
 use tokio::sync::watch;

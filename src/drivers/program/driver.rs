@@ -15,7 +15,7 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::interaction::{AnswerValue, WireId};
 use algonius_actors::model::observation::status::PooledProcess;
 use algonius_actors::model::program::{OnServiceLoss, OutputMethod, ProgramSpec};
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 use algonius_warden::{UsageGauge, Warden};
 use async_trait::async_trait;
 use tokio::sync::watch;

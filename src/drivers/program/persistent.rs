@@ -14,7 +14,7 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::Exit;
 use algonius_actors::model::session::{Conversation, SessionId};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 use algonius_warden::UsageGauge;
 use tokio::sync::watch;
 

@@ -11,7 +11,7 @@ use algonius_actors::model::program::{Exit, ProgramSpec};
 use algonius_actors::model::session::{Conversation, Session, SessionId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::sessions::Sessions;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 

@@ -6,7 +6,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::session::{Conversation, Session, SessionId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::sessions::Sessions;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 use serde::{Deserialize, Serialize};
 
 /// Remote side of a conversation.

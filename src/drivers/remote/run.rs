@@ -12,7 +12,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content::{Content, Part};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 

@@ -10,7 +10,7 @@ mod steps;
 mod tool_watch;
 
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 use algonius_protocols::{
     ClientInfo, Command, Connection, PromptPart, ProtocolKind, SessionKey, SessionStart, Step,
 };

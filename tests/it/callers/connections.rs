@@ -137,7 +137,7 @@ async fn a_rush_of_callers_refuses_no_caller_with_a_token() {
         service.stderr_text().contains("connection limit reached").then_some(())
     })
     .await;
-    expect_served(&service, 100).await;
+    expect_served(&service, 25).await;
     assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
     should_stop.store(true, Ordering::Relaxed);
     let mut count = 0;

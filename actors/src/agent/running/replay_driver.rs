@@ -17,7 +17,7 @@ use crate::model::execution::request::Request;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::{Ledger, LedgerError};
-use crate::report::{OutputWriter, Reporter};
+use crate::driver::report::{OutputWriter, Reporter};
 
 /// Driver that replays the output of another execution.
 pub(crate) struct ReplayDriver {

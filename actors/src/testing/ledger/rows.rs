@@ -17,7 +17,7 @@ use crate::model::id::{AgentId, ExecutionId, PrincipalId};
 use crate::model::interaction::InteractionId;
 use crate::model::permission::PermissionDecision;
 use crate::ports::ledger::AcceptCommand;
-use crate::report::split_into_chunks;
+use crate::driver::report::split_into_chunks;
 
 /// All rows.
 #[derive(Default)]

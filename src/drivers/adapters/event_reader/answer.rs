@@ -2,7 +2,7 @@
 
 use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 
 use super::answer_stream::AnswerStream;
 use super::draft_answer::DraftAnswer;

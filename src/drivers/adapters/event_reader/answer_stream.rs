@@ -5,7 +5,7 @@ use algonius_actors::model::execution::event::{
     ANSWER_ARTIFACT_ID, EventKind, TextChannel, TextRange,
 };
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 
 use crate::drivers::output::pump::{PumpedText, RawWriter};
 use crate::drivers::output::raw_text::TextStorage;

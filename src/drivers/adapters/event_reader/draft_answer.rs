@@ -6,7 +6,7 @@
 use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 
 use crate::drivers::output::pump::{PumpedText, RawWriter};
 use crate::drivers::output::raw_text::TextStorage;

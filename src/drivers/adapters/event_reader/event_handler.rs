@@ -7,7 +7,7 @@ use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::execution::content::{Content, Part};
 use algonius_actors::model::execution::event::{AgentStep, EventKind, MessageRole as Role};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 
 use super::EventSummary;
 use super::answer::StreamedAnswer;

@@ -6,7 +6,7 @@
 
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 
 use crate::drivers::adapters::event_line::EventParseError;
 use crate::drivers::output::display_label::label;

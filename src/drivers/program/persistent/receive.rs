@@ -8,7 +8,7 @@ use algonius_actors::model::execution::event::TextChannel;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::{Exit, OutputMethod};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 use algonius_warden::{OutputPipe, ProcessTree, ProgramExit};
 use tokio::sync::watch;
 use tokio::time::timeout;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 use regex::Regex;
 
 use crate::drivers::output::display_label::label;

@@ -15,7 +15,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::resources::CgroupRefusals;
 use algonius_actors::model::program::{Exit, ProgramSpec};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 use algonius_warden::MemoryAccount;
 use tokio::sync::{Mutex, OwnedSemaphorePermit};
 

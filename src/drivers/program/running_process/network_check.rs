@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::program::ProgramSpec;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 use tokio::time::sleep;
 
 use crate::platform::network;

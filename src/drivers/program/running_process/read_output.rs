@@ -9,7 +9,7 @@ use algonius_actors::model::agent::success_criteria::UsageRules;
 use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 use algonius_warden::OutputRecording;
 use futures_util::FutureExt;
 use tokio::sync::{Notify, watch};

@@ -7,7 +7,7 @@ use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::execution::content::{PartKind, StoredPart};
 use algonius_actors::model::execution::event::{EventKind, MessageRole, TextChannel};
 use algonius_actors::model::program::OutputMethod;
-use algonius_actors::report::Report;
+use algonius_actors::driver::report::Report;
 
 use super::fixture::{AttemptRecord, Entry, ProgramFixture, shell};
 

@@ -31,7 +31,7 @@ use algonius_actors::model::program::{
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::{LedgerError, WriteBatch};
 use algonius_actors::ports::sessions::NoSessions;
-use algonius_actors::report::{
+use algonius_actors::driver::report::{
     AttemptContext, BudgetMeter, BudgetUsages, Liveness, OutputSettings, ReplayFilter, Report,
     Reporter, WriteBuffer,
 };

@@ -2,7 +2,7 @@
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::program::{InputMethod, OutputMethod};
-use algonius_actors::report::Report;
+use algonius_actors::driver::report::Report;
 
 use super::fixture::{Entry, ProgramFixture, program, shell};
 

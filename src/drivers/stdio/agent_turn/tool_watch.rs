@@ -10,7 +10,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::permission::{OnUnauthorized, PermissionVerdict};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::Reporter;
+use algonius_actors::driver::report::Reporter;
 use algonius_protocols::{AnsweredCall, ToolCall};
 use tokio::time::{Instant, sleep_until};
 
