@@ -100,8 +100,12 @@ async fn run_tasks_command(
         TasksCommand::List { filters, limit, cursor } => {
             tasks::list(client, &filters, (limit, cursor), out).await
         }
-        TasksCommand::Show { id, events } => {
-            tasks::show(client, &lookup::resolve_task_id(client, &id).await?, events, out).await
+        TasksCommand::Show { id, events, tree } => {
+            let id = lookup::resolve_task_id(client, &id).await?;
+            match tree {
+                true => tasks::tree::show_tree(client, &id, out).await,
+                false => tasks::show(client, &id, events, out).await,
+            }
         }
         TasksCommand::Watch { id, output } => {
             watch::watch_task(client, &lookup::resolve_task_id(client, &id).await?, output, out)

@@ -89,14 +89,14 @@ fn the_python_sdk_handles_cancellations_and_failures() {
 #[test]
 fn the_python_sdk_of_0_3_works_with_every_binding() {
     if are_clients_enabled() {
-        drive(&ClientPackages::Python03, "bindings03.py", 30);
+        drive(&ClientPackages::Python03, "bindings03.py", 33);
     }
 }
 
 #[test]
 fn the_python_sdk_of_1_0_works_with_every_binding() {
     if are_clients_enabled() {
-        drive(&ClientPackages::Python10, "bindings10.py", 36);
+        drive(&ClientPackages::Python10, "bindings10.py", 39);
     }
 }
 

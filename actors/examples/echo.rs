@@ -9,6 +9,7 @@ use std::time::Duration;
 use algonius_actors::api::Api;
 use algonius_actors::api::supervision_tree::{SupervisionTree, TreePlan};
 use algonius_actors::decide::admission::dedup_key::Keyring;
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::driver::{AttemptLease, Driver, Lease, Work};
 use algonius_actors::model::access::principal::{Caller, Right, Scope};
 use algonius_actors::model::agent::AgentSpec;
@@ -23,7 +24,6 @@ use algonius_actors::model::id::{ContextId, MessageId, PrincipalId};
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::observer::NoopObserver;
-use algonius_actors::driver::report::Reporter;
 use algonius_actors::root::AgentDefinition;
 use algonius_actors::services::monitor_handle::MonitorHandle;
 use algonius_actors::services::{

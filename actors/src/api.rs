@@ -8,8 +8,9 @@ mod tree;
 pub use self::schedules::{STATISTICS_DAYS, ScheduleAdmin};
 pub use self::tree::TreeView;
 pub(crate) use self::tree::{STATUS_TIMEOUT, call};
-pub use crate::gateway::reader::Reader;
+pub use crate::gateway::reader::{Reader, RunTree, TreeHop};
 pub use crate::gateway::requests::{Requests, SubmitReply};
+pub use crate::gateway::requests_slot::RequestsSlot;
 pub use crate::gateway::subscription::{Subscription, SubscriptionItem};
 pub use approvals::{AnswerReply, Approvals, CallerAnswer};
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use crate::driver::report::Reporter;
 use crate::model::agent::AgentSpec;
 use crate::model::agent::workspace::Workspace;
 use crate::model::execution::AttemptId;
@@ -17,7 +18,6 @@ use crate::model::execution::usage::UsageReading;
 use crate::model::id::ExecutionId;
 use crate::model::interaction::{AnswerValue, WireId};
 use crate::model::observation::status::PooledProcess;
-use crate::driver::report::Reporter;
 
 /// Attempt to start or resume.
 #[derive(Debug, Clone)]

@@ -28,6 +28,7 @@ use tracing::Span;
 
 use crate::decide::execution::{ExecutionEvent, ExecutionPolicy};
 use crate::driver::Driver;
+use crate::driver::report::Report;
 use crate::model::agent::AgentSpec;
 use crate::model::execution::event::EventKind;
 use crate::model::execution::progress::Progress;
@@ -38,7 +39,6 @@ use crate::model::id::ExecutionId;
 use crate::model::interaction::{Interaction, InteractionId};
 use crate::model::observation::status::ExecutionStatus;
 use crate::ports::interactions::{CloseOutcome, OpenOutcome};
-use crate::driver::report::Report;
 use crate::services::Services;
 
 use self::attempt::PresentAttempt;
@@ -328,6 +328,10 @@ impl ExecutionData {
                 }
                 self.apply_event(end_event(attempt_id, result, self.context.now()));
             }
+            Report::Suspended { attempt_id, batch } => {
+                self.persistence.append(self.attempt.record_end(attempt_id, None, batch));
+                self.apply_event(ExecutionEvent::Suspended { attempt_id });
+            }
             Report::InputRequired { attempt_id, interruption, exit_code, batch } => {
                 self.persistence.append(self.attempt.record_end(attempt_id, exit_code, batch));
                 self.usage_account().report_end(attempt_id, None);
@@ -361,10 +365,10 @@ impl ExecutionData {
     /// Stops the actor once all records are written, unless an execution that was about to pause was cancelled: its end
     /// is another record.
     fn handle_written(&self) {
-        if !self.machine.is_at_rest() {
-            return;
+        if self.machine.is_at_rest() {
+            let deferral = self.stop.deferral(&self.published);
+            self.published.publish_wait(deferral, self.machine.is_suspended());
+            self.context.actor.stop(None);
         }
-        self.published.publish_wait(self.stop.deferral(&self.published));
-        self.context.actor.stop(None);
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod link;
 pub(crate) mod reader;
 pub(crate) mod requests;
+pub(crate) mod requests_slot;
 pub(crate) mod subscription;
 
 use std::collections::HashMap;

@@ -8,7 +8,7 @@
 //! - [`ports`]: interfaces to the outside world, as traits.
 //! - [`root`], [`gateway`], [`maintenance`], [`scheduler`], [`agent`], [`execution`]: the actors, which only perform
 //!   effects. [`services`] is the state that they share.
-//! - [`driver`]: the work of an attempt, and its reports.
+//! - [`driver`]: the work of an attempt, and its reports. [`team`]: the driver of teams.
 //! - `testing` (feature): fake ports in virtual time, for tests.
 //! - [`api`]: the start of the tree, and its handles for the edge.
 #![forbid(unsafe_code)]
@@ -25,5 +25,6 @@ pub mod ports;
 pub mod root;
 pub mod scheduler;
 pub mod services;
+pub mod team;
 #[cfg(feature = "testing")]
 pub mod testing;

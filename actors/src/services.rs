@@ -18,13 +18,13 @@ pub use crate::services::active_writers::ActiveWriters;
 pub use crate::services::credential_breakers::CredentialBreakers;
 
 use crate::decide::admission::dedup_key::Keyring;
+pub use crate::driver::report::BudgetUsages;
 use crate::model::agent::AgentSpec;
 use crate::ports::clock::Clock;
 use crate::ports::history::History;
 use crate::ports::interactions::Interactions;
 use crate::ports::ledger::Ledger;
 use crate::ports::observer::Observer;
-pub use crate::driver::report::BudgetUsages;
 pub use crate::services::input_sealer::InputSealer;
 pub use crate::services::memory_budget::MemoryBudget;
 use crate::services::monitor_handle::MonitorHandle;

@@ -35,7 +35,9 @@ struct QueueModel {
     /// overtaken.
     coalesced: BTreeSet<ExecutionId>,
     ever_coalesced: BTreeSet<ExecutionId>,
-    /// Those who were taken up from an earlier life, whatever the depth.
+    /// Hops, which do not count towards the depth.
+    hops: BTreeSet<ExecutionId>,
+    /// Number of the requests that are queued whatever the depth: recovered ones, hops, and ended deferrals.
     recovered: usize,
     /// Whether nobody may begin.
     is_suspended: bool,
@@ -59,6 +61,7 @@ impl QueueModel {
             recorded: BTreeSet::new(),
             coalesced: BTreeSet::new(),
             ever_coalesced: BTreeSet::new(),
+            hops: BTreeSet::new(),
             recovered: 0,
             is_suspended: false,
             is_account_blocked: false,
@@ -75,7 +78,9 @@ impl QueueModel {
 
     fn apply(&mut self, event: AdmissionEvent) {
         match event {
-            AdmissionEvent::Arrived(id) | AdmissionEvent::Recovered(id) => {
+            AdmissionEvent::Arrived(id)
+            | AdmissionEvent::HopArrived(id)
+            | AdmissionEvent::Recovered(id) => {
                 self.arrived.push(id);
                 self.states.insert(id, ExpectedState::Waits);
             }
@@ -135,6 +140,10 @@ impl QueueModel {
                 self.recorded.insert(id);
                 self.recovered += 1;
             }
+            AdmissionEvent::HopArrived(id) => {
+                self.recovered += 1; // Whatever the depth, too.
+                self.hops.insert(id);
+            }
             AdmissionEvent::Arrived(_)
             | AdmissionEvent::Resumed(_)
             | AdmissionEvent::Ended(_)
@@ -142,7 +151,9 @@ impl QueueModel {
             AdmissionEvent::AccountBlocked
             | AdmissionEvent::AccountUnblocked
             | AdmissionEvent::ProbeRequested(_) => {}
-            AdmissionEvent::Deferred(_) | AdmissionEvent::DeferralEnded(_) => {}
+            // After a deferral a hop counts like any other.
+            AdmissionEvent::DeferralEnded(id) => _ = self.hops.remove(&id),
+            AdmissionEvent::Deferred(_) => {}
             AdmissionEvent::Suspended
             | AdmissionEvent::Unsuspended
             | AdmissionEvent::Resized { .. } => {}
@@ -151,15 +162,19 @@ impl QueueModel {
 
     /// Whether the one who arrives now finds no place.
     fn is_full_without(&self, event: AdmissionEvent) -> bool {
+        if matches!(event, AdmissionEvent::HopArrived(_)) {
+            return false;
+        }
         let running = self.in_state(ExpectedState::Runs).len();
-        let waiting = self.in_state(ExpectedState::Waits).len();
+        let waiting = self.in_state(ExpectedState::Waits);
+        let waiting = waiting.iter().filter(|id| !self.hops.contains(id)).count();
         let waiting_before = waiting - usize::from(matches!(event, AdmissionEvent::Arrived(_)));
         let free = if self.is_suspended || self.is_account_blocked {
             0
         } else {
             self.max_running.saturating_sub(running)
         };
-        let coalesced = self.coalesced.len();
+        let coalesced = self.coalesced.iter().filter(|id| !self.hops.contains(id)).count();
         waiting_before - coalesced >= free && waiting_before - free >= self.max_waiting
     }
 
@@ -229,7 +244,7 @@ proptest! {
         max_running in 1u32..4,
         max_waiting in 0u32..5,
         recovered in 0usize..6,
-        events in proptest::collection::vec((0usize..16, any::<prop::sample::Index>()), 0..80),
+        events in proptest::collection::vec((0usize..17, any::<prop::sample::Index>()), 0..80),
     ) {
         let mut model = QueueModel::new(max_running, max_waiting);
         let mut next = 0;
@@ -264,6 +279,7 @@ proptest! {
                 12 => model.queue.next_to_start().map(AdmissionEvent::ProbeRequested),
                 13 => pick(&running).map(AdmissionEvent::Deferred),
                 14 => pick(&deferred).map(AdmissionEvent::DeferralEnded),
+                15 => { next += 1; Some(AdmissionEvent::HopArrived(id(next))) }
                 _ => pick(&running).map(AdmissionEvent::Ended),
             };
             if let Some(event) = event {

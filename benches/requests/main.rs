@@ -9,6 +9,7 @@ mod durable;
 mod grpc;
 mod held;
 mod paths;
+mod team;
 
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
@@ -22,8 +23,9 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 /// Bytes of each message, and of its answer.
 const MESSAGE_BYTES: usize = 1024;
 
-/// Read-only agent, like that of the shipped configuration, with a longer queue.
-const CAT: &str = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n";
+/// Read-only agent, like that of the shipped configuration, with a longer queue, and a team of it.
+const CAT: &str = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n\
+                   [agents.crew]\nkind = \"team\"\nteam.steps = [\"cat\", \"cat\", \"cat\"]\n";
 
 fn main() {
     if role::run_requested_role() {
@@ -42,6 +44,9 @@ fn main() {
         }
         if role::is_selected("childless") {
             childless::measure(&service, &mut report).await;
+        }
+        if role::is_selected("team") {
+            team::measure(&service, &mut report).await;
         }
         if role::is_selected("durable") {
             durable::measure(&mut report).await;

@@ -5,9 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use algonius_actors::api::RequestsSlot;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::ports::sessions::Sessions;
 use algonius_actors::root::AgentDefinition;
+use algonius_actors::team::TeamDriver;
 use algonius_warden::Warden;
 use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
 use algonius_warden::confinement::group::ControlGroups;
@@ -35,6 +37,7 @@ pub(crate) struct AgentFactory {
     program_registry: ProgramRegistry,
     agent_users: AgentUserSettings,
     remote_connections: RemoteConnections,
+    requests_slot: RequestsSlot,
 }
 
 impl AgentFactory {
@@ -66,6 +69,7 @@ impl AgentFactory {
             program_registry,
             agent_users,
             remote_connections,
+            requests_slot: RequestsSlot::default(),
         })
     }
 
@@ -107,6 +111,11 @@ impl AgentFactory {
         &self.capabilities
     }
 
+    /// Returns the slot for the handle of the requests, which the drivers of teams use.
+    pub(crate) const fn requests_slot(&self) -> &RequestsSlot {
+        &self.requests_slot
+    }
+
     /// Returns the process holders.
     pub(crate) const fn holders(&self) -> &Arc<ProcessHolders> {
         &self.holders
@@ -137,6 +146,10 @@ impl AgentFactory {
         let Agent { spec, worker, .. } = agent;
         let program = match worker {
             AgentWorker::Program { program, .. } => program,
+            AgentWorker::Team => {
+                let driver = Arc::new(TeamDriver::new(self.requests_slot.clone()));
+                return AgentDefinition { spec, driver };
+            }
             AgentWorker::Remote(remote) => {
                 let driver = Arc::new(RemoteDriver::new(remote, self.remote_connections.clone()));
                 return AgentDefinition { spec, driver };

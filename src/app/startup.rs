@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use algonius_actors::api::RequestsSlot;
 use algonius_actors::api::supervision_tree::{SupervisionTree, TreePlan};
 use algonius_actors::maintenance::monitor::ReadingSettings;
 use algonius_actors::maintenance::retention::RetentionSpec;
@@ -81,7 +82,8 @@ impl StartedService {
             &observability.instruments,
             agents_memory(settings.pressure, &*host_metrics),
         );
-        let plan = tree_plan(settings, host_metrics, &resources.store);
+        let requests_slot = resources.agent_factory.requests_slot().clone();
+        let plan = tree_plan(settings, host_metrics, &resources.store, requests_slot);
         let observability = observability.start(resources.agent_factory.holders())?;
         let tree =
             start_tree(services, definitions, plan, resources.agent_factory.holders()).await?;
@@ -209,6 +211,7 @@ fn tree_plan(
     settings: &Settings,
     host_metrics: Arc<dyn HostMetrics>,
     store: &Arc<Store>,
+    requests_slot: RequestsSlot,
 ) -> TreePlan {
     let readings = |it: config::PressureSettings| ReadingSettings {
         host_metrics,
@@ -220,6 +223,7 @@ fn tree_plan(
         scheduler_config: Some(scheduler_config(store, &settings.scheduling)),
         retention: Some(retention_spec(settings.retention)),
         alerts: settings.observability.alerts.spec,
+        requests_slot,
     }
 }
 

@@ -4,6 +4,7 @@ pub(super) mod approvals;
 mod event_text;
 pub(super) mod lookup;
 pub(super) mod send;
+pub(super) mod tree;
 pub(super) mod watch;
 
 use algonius_actors::model::agent::queue::Queued;

@@ -34,6 +34,7 @@ consent = { rules = [{ then = "ask" }] }
 quota = { max_wait = 60 }
 budget = { run = { turns = 1 }, day = { turns = 1 } }
 home = "per-agent"
+team = { steps = [{ agent = "x" }] }
 [schedules.x]
 agent = "x"
 cron = "@daily"
@@ -175,6 +176,12 @@ impl Node {
                 let scalar_item = scalar_item.map(|(_, kind)| into_map(json!({"type": kind})));
                 into_map(json!({"type": "array", "items": item.or(scalar_item)}))
             }
+            Some(ValueShape::TextsOrTables) => {
+                let item = self.children.get("[]");
+                let item = item.map(|item| item.object(&format!("{path}.[]"), descriptions));
+                let items = json!({"anyOf": [{"type": "string"}, item]});
+                into_map(json!({"type": "array", "items": items}))
+            }
             Some(shape) => into_map(value_schema(shape)),
         }
     }
@@ -205,9 +212,11 @@ fn value_schema(shape: &ValueShape) -> Value {
             json!({"type": "object", "additionalProperties": scalars})
         }
         ValueShape::Any => json!({}),
-        ValueShape::Unknown | ValueShape::List | ValueShape::Table | ValueShape::NamedTables => {
-            json!({})
-        }
+        ValueShape::Unknown
+        | ValueShape::List
+        | ValueShape::TextsOrTables
+        | ValueShape::Table
+        | ValueShape::NamedTables => json!({}),
     }
 }
 

@@ -12,6 +12,7 @@ mod task_reader;
 
 use std::sync::Arc;
 
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::driver::{AttemptLease, Driver, Lease, Work};
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::agent::remote::RemoteSpec;
@@ -20,7 +21,6 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::TextChannel;
 use algonius_actors::model::execution::request::Request;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::driver::report::Reporter;
 use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

@@ -7,6 +7,7 @@ pub mod interactions;
 pub mod quota;
 pub mod schedules;
 pub mod service;
+pub mod tree;
 pub mod usage;
 
 use algonius_actors::model::agent::AgentKind;

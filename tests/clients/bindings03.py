@@ -147,9 +147,9 @@ async def get(service):
     await refused(client.get_task(TaskQueryParams(id=str(uuid.uuid4()))), *NOT_FOUND)
 
 
-async def running(service):
+async def running(service, agent="sleep"):
     """A task that works until it is called off, and its client."""
-    client = await service.agent("sleep", streaming=False, polling=True)
+    client = await service.agent(agent, streaming=False, polling=True)
     task, _ = await sent(client, message("300"))
     for _ in range(400):
         found = await client.get_task(TaskQueryParams(id=task.id))
@@ -164,6 +164,19 @@ async def cancel(service):
     same((await client.cancel_task(TaskIdParams(id=task.id))).status.state, TaskState.canceled)
     again = client.cancel_task(TaskIdParams(id=task.id))
     await refused(again, -32002, 409, grpc.StatusCode.FAILED_PRECONDITION)
+
+
+async def team(service):
+    """A team is one agent: one task, one stream, one cancellation."""
+    task, _ = await sent(await service.agent("crew", streaming=False), message("Grüße"))
+    same(output(task), "you said: Grüße")
+    task, events = await sent(await service.agent("crew"), message("streamed"))
+    same(output(task), "you said: streamed")
+    steps = [update.metadata.get("step") for _, update in events if update and update.metadata]
+    ended = [step for step in steps if step and step.get("stage") == "ended"]
+    same([(step["hop"], step["outcome"]) for step in ended], [(1, "completed"), (2, "completed")])
+    client, task = await running(service, "slow-crew")
+    same((await client.cancel_task(TaskIdParams(id=task.id))).status.state, TaskState.canceled)
 
 
 async def resubscribe(service):
@@ -246,6 +259,7 @@ SCENARIOS = [
     stream,
     get,
     cancel,
+    team,
     resubscribe,
     input_required,
     auth_required,

@@ -174,9 +174,9 @@ async def list_of_tasks(service):
     same([output(task) for task in (await client.list_tasks(whole)).tasks], ["you said: one"] * 3)
 
 
-async def running(service):
+async def running(service, agent="sleep"):
     """A task that works until it is called off, and its client."""
-    client = await service.agent("sleep", streaming=False, polling=True)
+    client = await service.agent(agent, streaming=False, polling=True)
     task = await sent(client, request("300"))
     for _ in range(400):
         found = await client.get_task(GetTaskRequest(id=task.id))
@@ -190,6 +190,20 @@ async def cancel(service):
     client, task = await running(service)
     same((await client.cancel_task(CancelTaskRequest(id=task.id))).status.state, CANCELED)
     await refused(client.cancel_task(CancelTaskRequest(id=task.id)), TaskNotCancelableError)
+
+
+async def team(service):
+    """A team is one agent: one task, one stream, one cancellation."""
+    task = await sent(await service.agent("crew", streaming=False), request("Grüße"))
+    same(output(task), "you said: Grüße")
+    events = await events_of(await service.agent("crew"), request("streamed"))
+    same(events[-1].status_update.status.state, COMPLETED)
+    updates = [event.status_update for event in events if event.HasField("status_update")]
+    steps = [update.metadata["step"] for update in updates if "step" in update.metadata]
+    ended = [step for step in steps if step["stage"] == "ended"]
+    same([(step["hop"], step["outcome"]) for step in ended], [(1, "completed"), (2, "completed")])
+    client, task = await running(service, "slow-crew")
+    same((await client.cancel_task(CancelTaskRequest(id=task.id))).status.state, CANCELED)
 
 
 async def subscribe(service):
@@ -291,6 +305,8 @@ async def compatible(service):
     same(events[-1].status_update.status.state, COMPLETED)
     client, task = await running(service)
     same((await client.cancel_task(CancelTaskRequest(id=task.id))).status.state, CANCELED)
+    task = await sent(await service.agent("crew", streaming=False), request("older"))
+    same(output(task), "you said: older")
 
 
 SCENARIOS = [
@@ -299,6 +315,7 @@ SCENARIOS = [
     get,
     list_of_tasks,
     cancel,
+    team,
     subscribe,
     input_required,
     auth_required,

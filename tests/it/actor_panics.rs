@@ -16,6 +16,8 @@ use crate::harness::client::{completed_with, failed_with, id, outcome};
 use crate::harness::processes::processes_with_env;
 use crate::harness::{EmbeddedService, Setup, fake_agent, gated_agent, message, poll_until};
 
+/// Settings of an agent that writes. Its folder is not that of the test, in which the program of the service may be.
+const READ_WRITE: &str = "access = 'read-write'\nworking_dir = 'HERE'";
 /// Where an agent's actor looks at the clock when it takes a message.
 const SUBMIT_SOURCE: &str = "agent/submit.rs";
 /// Where an execution's actor does when it is told something.
@@ -100,8 +102,7 @@ async fn a_panicked_agent_actor_restarts_and_others_are_unaffected() {
 
 #[tokio::test]
 async fn work_of_a_panicked_actor_continues_under_the_next_one() {
-    let fixture =
-        PanicFixture::start(Setup::new(&gated_agent("one", "access = 'read-write'"))).await;
+    let fixture = PanicFixture::start(Setup::new(&gated_agent("one", READ_WRITE))).await;
     let running_id = fixture.client.start_task("one", "ann").await;
     fixture.setup.wait_for_text("log", "start ann\n").await;
     let waiting_id = fixture.client.start_task("one", "bob").await;

@@ -134,6 +134,8 @@ async fn check_executions(api: &mut ValidatingClient<'_>, service: &Service) {
 async fn request_details(api: &mut ValidatingClient<'_>, id: &str) {
     let path = format!("/api/v1/executions/{id}");
     api.request("GET /api/v1/executions/{id}", &path, None).await;
+    let tree = format!("{path}/tree");
+    api.request("GET /api/v1/executions/{id}/tree", &tree, None).await;
     let events = format!("{path}/events?limit=2");
     api.request("GET /api/v1/executions/{id}/events", &events, None).await;
     let text = format!("{path}/text?channel=input");

@@ -6,6 +6,7 @@
 mod callers;
 mod chaos_run;
 mod seeded_rng;
+mod team_kills;
 
 use std::fs;
 

@@ -10,6 +10,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::harness::client::{completed_with, outcome};
 use crate::harness::{EmbeddedService, Service, Setup, gated_agent};
 
+/// Settings of an agent that writes. Its folder is not that of the test, in which the program of the service may be.
+const READ_WRITE: &str = "access = 'read-write'\nworking_dir = 'HERE'";
+
 /// Two hours, and more than a year, in seconds.
 const JUMP_SECONDS: [i64; 4] = [7_200, -7_200, 34_560_000, -34_560_000];
 
@@ -32,7 +35,7 @@ impl Clock for OffsetClock {
 async fn a_clock_jump_ends_no_running_and_no_queued_task() {
     for seconds in JUMP_SECONDS {
         let (setup, clock) =
-            (Setup::new(&gated_agent("one", "access = 'read-write'")), OffsetClock::with_offset(0));
+            (Setup::new(&gated_agent("one", READ_WRITE)), OffsetClock::with_offset(0));
         let embedded = EmbeddedService::start_with_clock(&setup, Arc::clone(&clock) as _).await;
         let running_id = embedded.client.start_task("one", "ann").await;
         setup.wait_for_text("log", "start ann\n").await;

@@ -27,6 +27,18 @@ fn severity<'r>(report: &'r Value, subject: &str) -> &'r Value {
 }
 
 #[tokio::test]
+async fn the_doctor_warns_of_a_team_whose_member_accepts_nothing() {
+    let members = [fake_agent("one", "echo", ""), fake_agent("two", "echo", "enabled = false")];
+    let team =
+        |id: &str, steps: &str| format!("[agents.{id}]\nkind = 'team'\nteam.steps = {steps}\n");
+    let teams = [team("good", "['one']"), team("weak", "['one', 'two']")];
+    let setup = Setup::new(&[members, teams].concat().concat());
+    let (_, report) = run_doctor(&setup).await;
+    assert_eq!(severity(&report, "agent good"), "good", "{report}");
+    assert_eq!(severity(&report, "agent weak"), "warning", "{report}");
+}
+
+#[tokio::test]
 async fn the_doctor_approves_a_sound_machine_without_a_service() {
     let setup = Setup::new(&fake_agent("echo", "echo", ""));
     let (code, report) = run_doctor(&setup).await;

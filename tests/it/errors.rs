@@ -26,6 +26,8 @@ const EXEMPT_CODES: &[(Code, &str)] = &[
     (Code::AgentOverloaded, "needs a provider that is overloaded: `quota.rs`"),
     (Code::TokenUnknown, "told by `/api/v1/tokens` only: `tokens.rs`"),
     (Code::Internal, "needs a fault within: `faults.rs`"),
+    (Code::MemberFailed, "needs a team: `team.rs`"),
+    (Code::MemberUnavailable, "needs a team: `actors/tests/team.rs`"),
     (
         Code::AcceptTimeout,
         "needs a disk that is slow for ten seconds: `actors/tests/unavailable_ledger.rs`",

@@ -85,6 +85,7 @@ mod sessions;
 mod status_tree;
 mod streams;
 mod systemd;
+mod team;
 mod terminal;
 mod tls;
 mod tokens;

@@ -66,6 +66,7 @@ const EDGE_MODULES: &[Module] = &[
             "root",
             "scheduler",
             "services",
+            "team",
             "testing",
         ],
     ),

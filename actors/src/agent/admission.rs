@@ -86,8 +86,9 @@ impl RequestAdmission {
         args.check(request)?;
         match continued_record {
             Some(record) if self.queue.contains(record.id) => Err(no_open_question()),
+            // An answer and a hop are not refused under pressure, because their execution or run was accepted before.
             Some(_) => Ok(()),
-            // An answer is not refused under pressure, because its execution was accepted before.
+            None if request.origin.trigger.hop().is_some() => Ok(()),
             None => args.pressure_failure().map_or(Ok(()), Err),
         }
     }
@@ -125,10 +126,11 @@ impl RequestAdmission {
         let starting_point = continued_record
             .map_or_else(StartingPoint::fresh, |record| StartingPoint::waiting_for_input(&record));
         let (since, deadline) = (args.services.clock.now(), args.queue_deadline(Duration::ZERO));
+        let is_hop = request.origin.trigger.hop().is_some();
         let entry = QueuedRequest::new(Arc::new(request), starting_point, since, deadline);
         let (keys, reply) = (Some(keys), Some(reply));
         self.queue.insert(id, QueuedRequest { keys, reply, span, ..entry });
-        AdmissionEvent::Arrived(id)
+        if is_hop { AdmissionEvent::HopArrived(id) } else { AdmissionEvent::Arrived(id) }
     }
 
     /// Adds an execution of an earlier process again. The event that orders it follows.

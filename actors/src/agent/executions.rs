@@ -49,9 +49,9 @@ impl AgentData {
             self.control().cancel(id, reason);
         } else if self.admission.queue().contains(id) {
             self.end_before_start(id, ExecutionEvent::Cancel { reason });
-        } else if record.awaits_answer() {
-            let cancel = ExecutionEvent::Cancel { reason };
-            self.start(ExecutionStart::for_open_question(record, self.args.definition(), cancel));
+        } else {
+            let is_draining = self.lifecycle.is_draining();
+            self.control().cancel_without_actor(record, reason, is_draining);
         }
         self.watch(id)
     }
@@ -71,12 +71,12 @@ impl AgentData {
         self.running.watch(id).or_else(|| self.admission.queue().watch(id))
     }
 
-    /// Handles the stop of an execution's actor: the execution has ended, was deferred, waits for input, or pauses before
-    /// its next attempt. Otherwise the ledger refused the claim: an actor of an earlier process had claimed the
+    /// Handles the stop of an execution's actor: the execution has ended, is suspended, was deferred, waits for input, or
+    /// pauses before its next attempt. Otherwise the ledger refused the claim: an actor of an earlier process had claimed the
     /// execution, and will not return.
     pub(super) fn handle_termination(&mut self, id: ExecutionId) {
         match self.running.progress(id) {
-            Some(Progress { outcome: Some(_), .. }) => self.handle_stopped(id),
+            Some(progress) if progress.has_left_actor() => self.handle_stopped(id),
             Some(Progress { deferred: Some(deferred), .. }) => self.handle_deferral(id, deferred),
             Some(Progress { state: State::Waiting, .. }) => {
                 self.handle_stopped(id);

@@ -12,6 +12,7 @@ use crate::gateway::GatewayMsg;
 use crate::gateway::link::GatewayLink;
 use crate::gateway::reader::Reader;
 use crate::gateway::requests::Requests;
+use crate::gateway::requests_slot::RequestsSlot;
 use crate::maintenance::monitor::ReadingSettings;
 use crate::maintenance::retention::RetentionSpec;
 use crate::model::observation::alert::AlertSpec;
@@ -43,6 +44,8 @@ pub struct TreePlan {
     pub scheduler_config: Option<SchedulerConfig>,
     /// Settings of the retention. Without them the whole history is kept.
     pub retention: Option<RetentionSpec>,
+    /// Slot that is filled with the handle of the requests: drivers of teams send requests.
+    pub requests_slot: RequestsSlot,
 }
 
 impl SupervisionTree {
@@ -58,7 +61,7 @@ impl SupervisionTree {
         let (gateway_sender, gateway) = watch::channel(None);
         let (drain_sender, draining) = watch::channel(false);
         let (pressure_sender, pressure) = watch::channel(None);
-        let TreePlan { readings, alerts, scheduler_config, retention } = plan;
+        let TreePlan { readings, alerts, scheduler_config, retention, requests_slot } = plan;
         let (scheduler_sender, scheduler) = watch::channel(None);
         let schedule_store = scheduler_config.as_ref().map(|config| config.schedule_store.clone());
         let scheduler_inputs = SchedulerInputs {
@@ -86,6 +89,7 @@ impl SupervisionTree {
             schedules: ScheduleAdmin { scheduler, schedule_store, services: services.clone() },
             tree: TreeView { root, link, pressure, services },
         };
+        requests_slot.fill(api.requests.clone());
         Ok(Self { api, draining: drain_sender, root_handle })
     }
 

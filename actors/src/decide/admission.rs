@@ -29,6 +29,8 @@ pub struct AdmissionQueue {
 struct QueueEntry {
     id: ExecutionId,
     stage: AdmissionStage,
+    /// True for a request of a team's run, which does not count towards the depth.
+    is_hop: bool,
 }
 
 /// Stage of a queue entry.
@@ -47,6 +49,9 @@ enum AdmissionStage {
 pub enum AdmissionEvent {
     /// A request arrived.
     Arrived(ExecutionId),
+    /// A request of a team's run arrived; it is queued regardless of the depth, because the queue of the team limits the
+    /// runs.
+    HopArrived(ExecutionId),
     /// The record of the request is committed.
     Recorded(ExecutionId),
     /// The record is committed, and an equal request is in progress, whose result this request may take.
@@ -167,8 +172,10 @@ impl AdmissionQueue {
             return false; // Fast path without a scan of the entries.
         }
         // Free slots serve entries that may start; coalesced entries need the queue.
-        let coalesced = self.coalesced_count();
-        match (self.waiting.len() - coalesced).checked_sub(self.free_slots()) {
+        let counted = self.waiting.iter().filter(|entry| !entry.is_hop);
+        let is_coalesced = |entry: &&QueueEntry| entry.stage == AdmissionStage::Coalesced;
+        let (total, coalesced) = (counted.clone().count(), counted.filter(is_coalesced).count());
+        match (total - coalesced).checked_sub(self.free_slots()) {
             None => false,
             Some(excess) => excess + coalesced >= self.max_waiting as usize,
         }
@@ -235,7 +242,7 @@ impl AdmissionQueue {
     fn end_deferral(&mut self, id: ExecutionId) -> Vec<AdmissionEffect> {
         if self.deferred.remove(&id) {
             let insert_index = self.waiting.iter().position(|entry| entry.id > id);
-            let entry = QueueEntry { id, stage: AdmissionStage::Ready };
+            let entry = QueueEntry { id, stage: AdmissionStage::Ready, is_hop: false };
             self.waiting.insert(insert_index.unwrap_or(self.waiting.len()), entry);
         }
         self.start_ready_entries()
@@ -260,8 +267,9 @@ pub fn step(
 ) -> (AdmissionQueue, Vec<AdmissionEffect>) {
     let effects = match event {
         AdmissionEvent::Arrived(id) if queue.is_full() => vec![AdmissionEffect::Refuse(id)],
-        AdmissionEvent::Arrived(id) => {
-            queue.waiting.push_back(QueueEntry { id, stage: AdmissionStage::Recording });
+        AdmissionEvent::Arrived(id) | AdmissionEvent::HopArrived(id) => {
+            let is_hop = matches!(event, AdmissionEvent::HopArrived(_));
+            queue.waiting.push_back(QueueEntry { id, stage: AdmissionStage::Recording, is_hop });
             vec![AdmissionEffect::Record(id)]
         }
         AdmissionEvent::Recorded(id) => mark_recorded(&mut queue, id, AdmissionStage::Ready),
@@ -279,7 +287,7 @@ pub fn step(
             queue.start_ready_entries()
         }
         AdmissionEvent::Recovered(id) => {
-            queue.waiting.push_back(QueueEntry { id, stage: AdmissionStage::Ready });
+            queue.waiting.push_back(QueueEntry { id, stage: AdmissionStage::Ready, is_hop: false });
             queue.start_ready_entries()
         }
         AdmissionEvent::Resumed(id) => {

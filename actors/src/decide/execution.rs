@@ -1,6 +1,7 @@
 //! State machine of one attempt of an execution, from its claim to its end. After a failure the agent's actor decides
 //! with [`retry`](super::retry) what follows.
 
+pub mod paused_deadlines;
 mod pending;
 mod running;
 mod settlement;
@@ -102,6 +103,11 @@ pub enum ExecutionPhase {
         /// Attempt that failed.
         attempt_id: AttemptId,
     },
+    /// The work is suspended, and continues after the next start of the service.
+    Suspended {
+        /// Id of the attempt.
+        attempt_id: AttemptId,
+    },
     /// The execution has ended; its record and its clean-up are in progress.
     Ended {
         /// Last attempt.
@@ -185,6 +191,8 @@ pub enum ExecutionEvent {
     LimitExceeded { attempt_id: AttemptId, failure: Failure },
     /// The work needs input of the caller and has ended.
     NeedsInput { attempt_id: AttemptId, interruption: Interruption },
+    /// The work has suspended itself, because the service stops.
+    Suspended { attempt_id: AttemptId },
     /// The requested input is available.
     Answered,
     /// The run deadline is near.
@@ -248,7 +256,8 @@ pub enum ExecutionEffect {
     Clean { attempt_id: AttemptId },
     /// Record the end, then send `Settled`.
     Settle { attempt_id: AttemptId, ending: ExecutionEnd },
-    /// Stop the actor: the execution waits without an actor, for input or for its next attempt.
+    /// Stop the actor: the execution waits without an actor, for input, for its next attempt, or for the next start of
+    /// the service.
     Suspend,
     /// Record the deferral, and stop the actor.
     Defer { deferral: Deferral },
@@ -285,6 +294,7 @@ pub fn step(
         }
         Phase::Waiting { attempt_id } => waiting::step_waiting(attempt_id, event),
         Phase::Paused { attempt_id } => waiting::step_paused(attempt_id, event),
+        Phase::Suspended { attempt_id } => waiting::step_suspended(attempt_id, event),
         Phase::Ended { attempt_id, outcome, settled, cleaned } => {
             settlement::step_ended(attempt_id, outcome, settled, cleaned, event)
         }

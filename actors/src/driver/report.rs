@@ -10,6 +10,7 @@ mod output_writer;
 mod pipelined_writes;
 mod redacted_tail;
 mod replay_filter;
+mod stored_output;
 mod write_buffer;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ pub use self::liveness::Liveness;
 pub use self::output_writer::{OutputWriter, split_into_chunks};
 pub use self::redacted_tail::RedactedTail;
 pub use self::replay_filter::ReplayFilter;
+pub(crate) use self::stored_output::StoredOutput;
 pub use self::write_buffer::WriteBuffer;
 
 use crate::decide::budget::add_usage;
@@ -72,6 +74,13 @@ pub enum Report {
         /// Exit code of the process, if there was one.
         exit_code: Option<i32>,
         /// Last output.
+        batch: WriteBatch,
+    },
+    /// The work has suspended itself, because the service stops. It continues after the next start.
+    Suspended {
+        /// Id of the attempt.
+        attempt_id: AttemptId,
+        /// Last records.
         batch: WriteBatch,
     },
     /// The agent asks a person, and its work waits for the answer. The question is raw.
@@ -315,6 +324,14 @@ impl Reporter {
         self.has_ended = true;
         let (attempt_id, batch) = (self.context.attempt_id, self.context.write_buffer.take());
         (self.send)(Report::InputRequired { attempt_id, interruption, exit_code, batch });
+    }
+
+    /// Reports that the work has suspended itself, because the service stops. The driver must be able to
+    /// [claim](crate::driver::Driver::claim) and resume it from what is recorded.
+    pub fn suspend(mut self) {
+        self.has_ended = true;
+        let (attempt_id, batch) = (self.context.attempt_id, self.context.write_buffer.take());
+        (self.send)(Report::Suspended { attempt_id, batch });
     }
 
     fn report_end(&self, result: Result<(), Failure>, exit_code: Option<i32>) {

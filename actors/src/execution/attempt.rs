@@ -10,6 +10,9 @@ use super::ExecutionMsg;
 use super::context::ExecutionContext;
 use super::tasks::ExecutionTasks;
 use crate::decide::execution::ExecutionEvent;
+use crate::driver::report::{
+    AttemptContext, BudgetMeter, Liveness, OutputSettings, ReplayFilter, Reporter, WriteBuffer,
+};
 use crate::driver::{Lease, Work};
 use crate::model::agent::workspace::Workspace;
 use crate::model::execution::event::EventKind;
@@ -17,9 +20,6 @@ use crate::model::execution::usage::UsageReading;
 use crate::model::execution::{AttemptId, Fence};
 use crate::model::interaction::{AnswerValue, WireId};
 use crate::ports::ledger::WriteBatch;
-use crate::driver::report::{
-    AttemptContext, BudgetMeter, Liveness, OutputSettings, ReplayFilter, Reporter, WriteBuffer,
-};
 
 /// Attempt that starts, runs or is cleaned up.
 pub(super) struct PresentAttempt {

@@ -10,6 +10,7 @@ use super::writer::{ClaimRequest, ExecutionWriter, WriteOp};
 use super::{ExecutionArgs, ExecutionMsg, OnAttemptFailed};
 use crate::decide::execution::ExecutionEnd;
 use crate::driver::Driver;
+use crate::driver::report::BudgetMeter;
 use crate::model::agent::AgentSpec;
 use crate::model::agent::budget::Charge;
 use crate::model::execution::event::EventKind;
@@ -19,7 +20,6 @@ use crate::model::execution::{AttemptId, Fence, State, StateChange};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::{ClaimCommand, Settlement, WriteBatch};
-use crate::driver::report::BudgetMeter;
 use crate::services::Services;
 use crate::services::credential_breakers::credential_name;
 

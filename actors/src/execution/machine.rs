@@ -42,8 +42,14 @@ impl PhaseMachine {
             self.phase,
             ExecutionPhase::Waiting { .. }
                 | ExecutionPhase::Paused { .. }
+                | ExecutionPhase::Suspended { .. }
                 | ExecutionPhase::Done { .. }
         )
+    }
+
+    /// Returns true if the work continues after the next start of the service.
+    pub(super) const fn is_suspended(&self) -> bool {
+        matches!(self.phase, ExecutionPhase::Suspended { .. })
     }
 
     /// Returns true if the result of the work counts: after a stop request it is unreliable.

@@ -101,8 +101,11 @@ impl PublishedState {
         self.progress.send_modify(|progress| progress.outcome = Some(outcome));
     }
 
-    /// Publishes a question or a deferral, which the ledger has recorded.
-    pub(super) fn publish_wait(&self, deferred: Option<Deferral>) {
+    /// Publishes a question, a deferral or a suspension, which the ledger has recorded.
+    pub(super) fn publish_wait(&self, deferred: Option<Deferral>, is_suspended: bool) {
+        if is_suspended {
+            self.progress.send_modify(|progress| progress.is_suspended = true);
+        }
         if self.state == State::Waiting {
             self.progress.send_modify(|progress| progress.state = State::Waiting);
         }
@@ -170,7 +173,7 @@ mod tests {
             progress_receiver.borrow().state == State::Running
                 && progress_receiver.borrow().has_requested_input
         );
-        published.publish_wait(None);
+        published.publish_wait(None, false);
         assert_eq!(progress_receiver.borrow().state, State::Waiting);
     }
 

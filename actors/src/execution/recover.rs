@@ -1,5 +1,7 @@
 //! Recovery of unfinished executions of an earlier process from the ledger.
 
+mod stored_request;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,19 +13,20 @@ use crate::driver::{ClaimedWork, Driver};
 use crate::model::agent::AgentSpec;
 use crate::model::agent::quota::Deferral;
 use crate::model::code::Code;
-use crate::model::execution::content::{Content, Part, PartKind, StoredPart};
-use crate::model::execution::event::{Event, EventKind, MessageRole};
+use crate::model::execution::event::EventKind;
 use crate::model::execution::record::{ExecutionFilter, Record};
-use crate::model::execution::request::{Input, Overrides, Request, RequestOrigin};
+use crate::model::execution::request::{Input, Request};
 use crate::model::execution::{Outcome, State, StateChange};
 use crate::model::failure::Failure;
-use crate::model::id::{AgentId, ExecutionId, MessageId};
+use crate::model::id::{AgentId, ExecutionId};
 use crate::model::observation::telemetry_events::{
     EndedExecution, TelemetryEvent, TelemetrySubject, TokenCounts,
 };
 use crate::ports::ledger::{LedgerError, Settlement, WriteBatch};
 use crate::services::Services;
-use crate::services::sealed_inputs::unseal_input;
+
+pub(crate) use self::stored_request::read_request;
+use self::stored_request::{build_request, raw_input};
 
 /// Pause before a failed write is retried.
 const WRITE_RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -79,7 +82,7 @@ async fn claim_work(
     id: ExecutionId,
 ) -> Result<Option<ContinuedWork>, LedgerError> {
     let Some(record) = read_unfinished(services, id).await? else { return Ok(None) };
-    let is_at_work = matches!(record.state, State::Starting | State::Running);
+    let is_at_work = record.state.is_at_work();
     let claimed_work = if is_at_work { driver.claim(id, record.attempt_id) } else { None };
     match claimed_work {
         Some(claimed_work) => {
@@ -103,7 +106,7 @@ pub(crate) async fn recover_unfinished(
         + services.breakers.queue_extension(&services.keyring, spec);
     let mut recovered = Vec::new();
     for record in services.ledger.executions(filter).await?.into_iter().rev() {
-        let has_started = matches!(record.state, State::Starting | State::Running);
+        let has_started = record.state.is_at_work();
         let work = if has_started { driver.claim(record.id, record.attempt_id) } else { None };
         let raw = raw_input(services, &record).await?;
         let (now, input_loss) = (services.clock.now(), raw.as_ref().err().copied());
@@ -128,18 +131,6 @@ pub(crate) async fn recover_unfinished(
         }
     }
     Ok(recovered)
-}
-
-/// Returns the raw input of the latest turn of an execution; `None` if the ledger stores it unchanged.
-async fn raw_input(
-    services: &Services,
-    record: &Record,
-) -> Result<Result<Option<Input>, InputLoss>, LedgerError> {
-    if record.replayable {
-        Ok(Ok(None))
-    } else {
-        Ok(unseal_input(services, record).await?.map(Some))
-    }
 }
 
 /// Collects the data that is needed to continue.
@@ -280,113 +271,87 @@ pub(crate) async fn fail_execution(
     record: &Record,
     failure: Failure,
 ) -> Result<(), LedgerError> {
+    end_execution(services, record, Outcome::Failed, failure).await
+}
+
+/// Settles a hop whose run has ended. Returns once nothing of its work is left.
+pub(crate) async fn cancel_orphan(
+    services: &Services,
+    driver: Option<&dyn Driver>,
+    record: &Record,
+) -> Result<(), LedgerError> {
+    if let Some(driver) = driver.filter(|_| record.state.is_at_work()) {
+        driver.terminate(record.id, record.attempt_id).await;
+    }
+    let failure = Failure::new(Code::Cancelled, "the run of its team has ended");
+    end_execution(services, record, Outcome::Cancelled, failure).await
+}
+
+/// Settles an execution whose work is suspended. Returns once the ledger has recorded the end.
+pub(crate) async fn cancel_suspended(
+    services: &Services,
+    driver: &dyn Driver,
+    record: &Record,
+    reason: String,
+) {
+    driver.terminate(record.id, record.attempt_id).await;
+    let failure = Failure::new(Code::Cancelled, reason);
+    loop {
+        let result = match read_unfinished(services, record.id).await {
+            Ok(None) => return,
+            Ok(Some(record)) => {
+                end_execution(services, &record, Outcome::Cancelled, failure.clone()).await
+            }
+            Err(error) => Err(error),
+        };
+        match result {
+            Ok(()) => return,
+            Err(error) => wait_before_retry(&error).await,
+        }
+    }
+}
+
+/// Settles an execution, with the transitions from its present state.
+pub(crate) async fn end_execution(
+    services: &Services,
+    record: &Record,
+    outcome: Outcome,
+    failure: Failure,
+) -> Result<(), LedgerError> {
     tracing::warn!(execution = %record.id, agent = %record.agent, code = %failure.code, "taken up");
     let (at, attempt_id) = (services.clock.now(), record.attempt_id);
-    let transitions = transitions_to_end(record.state, Outcome::Failed).into_iter();
+    let transitions = transitions_to_end(record.state, outcome).into_iter();
     let transitions =
         transitions.map(|states| StateChange::new(states, attempt_id, at, failure.message.clone()));
     let code = failure.code;
     let settlement = Settlement {
         // This also applies if no key opens the input: once the operator restores the right key file, a retry works.
-        keeps_input: services.input_sealer.keeps_input_after(Outcome::Failed),
+        keeps_input: services.input_sealer.keeps_input_after(outcome),
         id: record.id,
         fence: record.fence,
         attempt_id,
-        outcome: Outcome::Failed,
+        outcome,
         batch: WriteBatch::from_transitions(transitions),
         failure: Some(failure),
         exit_code: record.exit_code,
         at,
     };
-    services.ledger.settle(settlement).await?;
-    report_execution_end(services, record, code);
+    if services.ledger.settle(settlement).await? {
+        report_execution_end(services, record, outcome, code);
+    }
     Ok(())
 }
 
-fn report_execution_end(services: &Services, record: &Record, code: Code) {
+fn report_execution_end(services: &Services, record: &Record, outcome: Outcome, code: Code) {
     let subject = TelemetrySubject {
         execution: record.id,
         agent: record.agent.clone(),
         context: record.context.clone(),
         request_trace: record.trace.clone(),
     };
-    let (outcome, code, tokens) = (Outcome::Failed, Some(code), TokenCounts::default());
+    let (code, tokens) = (Some(code), TokenCounts::default());
     let (attempt_id, accepted_at, at) =
         (record.attempt_id, record.accepted_at, services.clock.now());
     let ended = EndedExecution { subject, attempt_id, accepted_at, at, outcome, code, tokens };
     services.observer.record(TelemetryEvent::ExecutionEnded(ended));
-}
-
-/// Reads the latest request of an execution with its original input.
-pub(crate) async fn read_request(
-    services: &Services,
-    record: &Record,
-) -> Result<Result<Arc<Request>, InputLoss>, LedgerError> {
-    Ok(match raw_input(services, record).await? {
-        Ok(raw) => Ok(build_request(services, record, raw).await?),
-        Err(input_loss) => Err(input_loss),
-    })
-}
-
-/// Returns the latest request of an execution, with this raw input or else with the stored one.
-async fn build_request(
-    services: &Services,
-    record: &Record,
-    raw: Option<Input>,
-) -> Result<Arc<Request>, LedgerError> {
-    let latest_message =
-        services.ledger.events(record.id, 0).await?.into_iter().rev().find_map(user_message);
-    let (message, pieces) = latest_message.unwrap_or_else(|| (record.message.clone(), Vec::new()));
-    let input = match raw {
-        Some(input) => input,
-        None => stored_input(services, record, pieces).await?,
-    };
-    Ok(Arc::new(Request {
-        agent: record.agent.clone(),
-        origin: RequestOrigin {
-            owner: record.owner,
-            trigger: record.trigger.clone(),
-            trace: record.trace.clone(),
-            hops: 0,
-        },
-        message,
-        context: record.context.clone(),
-        starts_context: false,
-        idempotency_key: None,
-        continued_execution: None,
-        inherited_overrides: Overrides::default(),
-        input,
-    }))
-}
-
-async fn stored_input(
-    services: &Services,
-    record: &Record,
-    pieces: Vec<StoredPart>,
-) -> Result<Input, LedgerError> {
-    let mut parts = Vec::new();
-    for piece in pieces {
-        let text = services.ledger.text(record.id, piece.text).await?;
-        parts.push(to_part(piece, text));
-    }
-    Ok(Input { parts, params: record.params.clone(), overrides: record.overrides.clone() })
-}
-
-fn user_message(event: Event) -> Option<(MessageId, Vec<StoredPart>)> {
-    match event.data {
-        EventKind::Message { speaker: MessageRole::User, message, pieces } => {
-            Some((MessageId(message), pieces))
-        }
-        _ => None,
-    }
-}
-
-fn to_part(piece: StoredPart, text: String) -> Part {
-    let content = match piece.kind {
-        PartKind::Text => Content::Text(text),
-        PartKind::Data => Content::Data(serde_json::from_str(&text).unwrap_or_default()),
-        PartKind::Bytes => Content::Bytes(text),
-        PartKind::Url => Content::Url(text),
-    };
-    Part { content, filename: piece.filename, media_type: piece.media_type }
 }

@@ -1,5 +1,7 @@
 //! Reads of executions for callers: their records, events, texts, queue positions and amounts.
 
+mod run_tree;
+
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, NaiveDate, Utc};
@@ -24,6 +26,8 @@ use crate::ports::history::TextSlice;
 use crate::ports::ledger::LedgerError;
 use crate::services::Services;
 use crate::services::sealed_inputs::unseal_input;
+
+pub use self::run_tree::{RunTree, TreeHop};
 
 /// Handle that reads executions, and changes none. Clones are cheap.
 #[derive(Clone)]

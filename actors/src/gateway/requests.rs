@@ -1,9 +1,11 @@
 //! Requests of callers: submission, cancellation, retry, removal, and the wait for an end.
 
+mod hops;
 mod wait;
 
 use tokio::sync::watch;
 
+pub(crate) use self::hops::{HopState, TeamRequests};
 pub(crate) use self::wait::{RECORD_TIMEOUT, end_not_recorded};
 pub use crate::agent::SubmitReply;
 use crate::agent::{Submission, message_reused, no_open_question};
@@ -55,6 +57,16 @@ impl Requests {
             request.origin.trace.clone_from(&record.trace);
             request.inherited_overrides = record.overrides.clone(); // The work continues with the same overrides.
         }
+        self.send(request, keys, continued_record).await
+    }
+
+    /// Sends a request to its agent.
+    async fn send(
+        &self,
+        request: Request,
+        keys: RequestKeys,
+        continued_record: Option<Record>,
+    ) -> Result<SubmitReply, Failure> {
         let span = tracing::Span::current();
         let submit = |reply| {
             GatewayMsg::Submit(Box::new(Submission {
@@ -172,33 +184,46 @@ impl Requests {
             let message = format!("the execution has ended already: {state}");
             return Err(Failure::new(Code::ExecutionEnded, message));
         }
-        let (boxed_record, reason) =
-            (Box::new(record.clone()), format!("called off by {}", caller.name));
-        let progress = self
-            .reader
-            .link
-            .call_or_none(|reply| GatewayMsg::Cancel { record: boxed_record, reason, reply })
-            .await;
-        Ok((record, progress.flatten()))
+        let progress =
+            self.send_cancellation(&record, format!("called off by {}", caller.name)).await;
+        Ok((record, progress))
     }
 
-    /// Removes an execution that has ended, with all its data.
+    /// Sends a cancellation to the agent of an execution. Returns the progress while an actor holds the execution.
+    async fn send_cancellation(
+        &self,
+        record: &Record,
+        reason: String,
+    ) -> Option<watch::Receiver<Progress>> {
+        let record = Box::new(record.clone());
+        let cancel = |reply| GatewayMsg::Cancel { record, reason, reply };
+        self.reader.link.call_or_none(cancel).await.flatten()
+    }
+
+    /// Removes an execution that has ended, with all its data and its hops.
     ///
     /// # Errors
     /// Returns an error if the caller has no such execution, or if it has not ended.
     pub async fn remove(&self, caller: &Caller, id: ExecutionId) -> Result<(), Failure> {
         let record = self.reader.execution(caller, id).await?;
-        match map_error(self.reader.services.stores.history.remove(record.id).await)? {
-            Deletion::Removed | Deletion::Unknown => {
-                tracing::info!(execution = %id, agent = %record.agent, by = caller.name, "removed");
-                Ok(())
-            }
-            Deletion::Unfinished => {
-                let message =
-                    format!("the execution has not ended: it is {}", record.effective_state());
-                Err(Failure::new(Code::ExecutionUnfinished, message))
+        if record.outcome.is_none() {
+            return Err(not_ended(&record));
+        }
+        if let Some(hop) = record.trigger.hop()
+            && let Some(run) = map_error(self.reader.services.ledger.execution(hop.parent).await)?
+            && run.outcome.is_none()
+        {
+            return Err(needed_by_run());
+        }
+        // The hops first, so that an interrupted removal can be repeated.
+        for hop in self.reader.all_hops(id).await?.into_iter().rev().chain([id]) {
+            match map_error(self.reader.services.stores.history.remove(hop).await)? {
+                Deletion::Removed | Deletion::Unknown => {}
+                Deletion::Unfinished => return Err(needed_by_run()),
             }
         }
+        tracing::info!(execution = %id, agent = %record.agent, by = caller.name, "removed");
+        Ok(())
     }
 
     /// Submits the request of an execution again, in the same conversation and for the caller.
@@ -212,9 +237,7 @@ impl Requests {
             return Err(Failure::new(Code::Forbidden, "the token does not allow this"));
         }
         if record.outcome.is_none() {
-            let message =
-                format!("the execution has not ended: it is {}", record.effective_state());
-            return Err(Failure::new(Code::ExecutionUnfinished, message));
+            return Err(not_ended(&record));
         }
         if record.attempt_id.turn != 1 {
             let message = "it was a conversation of several messages";
@@ -238,6 +261,17 @@ const ACCEPT_TIMEOUT_MESSAGE: &str = "the request was not recorded in time, beca
 
 /// Rejection of a request whose agent failed while it accepted the request.
 const AGENT_LOST_MESSAGE: &str = "nobody answered; the same message can be sent again";
+
+fn not_ended(record: &Record) -> Failure {
+    let message = format!("the execution has not ended: it is {}", record.effective_state());
+    Failure::new(Code::ExecutionUnfinished, message)
+}
+
+/// Returns the refusal to remove a hop.
+fn needed_by_run() -> Failure {
+    let message = "the run of its team has not ended and needs its answer";
+    Failure::new(Code::ExecutionUnfinished, message)
+}
 
 fn map_error<T>(result: Result<T, LedgerError>) -> Result<T, Failure> {
     result.map_err(|error| unreadable(&error))

@@ -5,6 +5,7 @@ pub mod queue;
 pub mod quota;
 pub mod remote;
 pub mod success_criteria;
+pub mod team;
 pub mod workspace;
 
 use std::num::NonZeroU32;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use self::budget::BudgetSpec;
 use self::quota::QuotaSpec;
+use self::team::TeamPlan;
 pub use super::access::Access;
 use super::access::endpoint_config::EndpointConfig;
 use super::code::Code;
@@ -35,6 +37,8 @@ pub enum AgentKind {
     Program,
     /// An A2A agent of another service.
     Remote,
+    /// A team: other agents of this service, in turn.
+    Team,
 }
 
 impl AgentKind {
@@ -44,6 +48,7 @@ impl AgentKind {
         match self {
             Self::Program => "program",
             Self::Remote => "remote",
+            Self::Team => "team",
         }
     }
 }
@@ -194,6 +199,8 @@ pub enum WorkerFacts {
     Program(ProgramFacts),
     /// A2A agent of another service.
     Remote,
+    /// Team of other agents of this service.
+    Team(Arc<TeamPlan>),
 }
 
 /// Validated definition of an agent of any kind: the data for the supervision tree and the card.
@@ -232,6 +239,7 @@ impl AgentSpec {
         match self.worker {
             WorkerFacts::Program(_) => AgentKind::Program,
             WorkerFacts::Remote => AgentKind::Remote,
+            WorkerFacts::Team(_) => AgentKind::Team,
         }
     }
 
@@ -240,7 +248,7 @@ impl AgentSpec {
     pub const fn program(&self) -> Option<&ProgramFacts> {
         match &self.worker {
             WorkerFacts::Program(program) => Some(program),
-            WorkerFacts::Remote => None,
+            WorkerFacts::Remote | WorkerFacts::Team(_) => None,
         }
     }
 
@@ -248,7 +256,16 @@ impl AgentSpec {
     pub const fn program_mut(&mut self) -> Option<&mut ProgramFacts> {
         match &mut self.worker {
             WorkerFacts::Program(program) => Some(program),
-            WorkerFacts::Remote => None,
+            WorkerFacts::Remote | WorkerFacts::Team(_) => None,
+        }
+    }
+
+    /// Returns the plan of a team, or `None` for an agent of another kind.
+    #[must_use]
+    pub const fn team(&self) -> Option<&Arc<TeamPlan>> {
+        match &self.worker {
+            WorkerFacts::Team(plan) => Some(plan),
+            WorkerFacts::Program(_) | WorkerFacts::Remote => None,
         }
     }
 

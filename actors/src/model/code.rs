@@ -213,6 +213,12 @@ codes! {
     /// The start deadline passed.
     StartTimeout = "start-timeout", System,
         "see whether the machine is overloaded, or raise `start_timeout`";
+    /// A member of the team failed.
+    MemberFailed = "member-failed", Agent,
+        "read the record of the member's execution, which `algonius tasks show --tree` names";
+    /// A member of the team cannot accept requests.
+    MemberUnavailable = "member-unavailable", Transient,
+        "see in `/status` why the member accepts no request, then send the message again";
     /// The execution was cancelled.
     Cancelled = "execution-cancelled", Permanent,
         "send the message again if it was called off by mistake";

@@ -3,6 +3,7 @@
 pub mod content;
 pub mod event;
 pub mod followers;
+pub mod hop;
 pub mod progress;
 pub mod record;
 pub mod request;
@@ -77,6 +78,12 @@ impl State {
     /// Every state.
     pub const ALL: &[Self] =
         &[Idle, Starting, Running, Waiting, Completed, Failed, Timeout, Cancelled, Cleanup];
+
+    /// Returns true if an attempt is in progress.
+    #[must_use]
+    pub const fn is_at_work(self) -> bool {
+        matches!(self, Self::Starting | Self::Running)
+    }
 
     /// Returns true if the table of transitions contains this one.
     #[must_use]

@@ -1,7 +1,7 @@
 //! Preload of ledger data for all agents before their start: separate reads would take as many queries as there are
 //! agents.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 
@@ -9,31 +9,68 @@ use super::agents::AgentChildren;
 use super::context::RootContext;
 use crate::decide::budget::today;
 use crate::decide::recovery::interruption_failure;
-use crate::execution::recover::fail_execution;
-use crate::model::execution::record::ExecutionFilter;
-use crate::model::id::AgentId;
+use crate::execution::recover::{cancel_orphan, fail_execution};
+use crate::model::agent::team::TeamPlan;
+use crate::model::execution::record::{ExecutionFilter, Record};
+use crate::model::id::{AgentId, ExecutionId};
 use crate::ports::ledger::LedgerError;
 
-/// Settles the executions of agents that are no longer configured. Returns the other agents with unfinished ones, which
-/// is true until the agents start.
+/// Settles the executions of agents that are no longer configured, and the hops whose runs have ended. Returns the agents
+/// with other unfinished ones, which is true until the agents start.
 pub(super) async fn settle_unowned(
     agents: &AgentChildren,
     context: &RootContext,
 ) -> Result<BTreeSet<AgentId>, LedgerError> {
     let services = &context.services;
     let filter = ExecutionFilter { unfinished: true, ..ExecutionFilter::default() };
+    let records = services.ledger.executions(filter).await?;
+    let runs = UnfinishedRuns::of(agents, &records);
     let mut unfinished = BTreeSet::new();
-    for record in services.ledger.executions(filter).await? {
+    for record in &records {
         match agents.get(&record.agent) {
+            child if !runs.continue_with(record) => {
+                // A run has nothing but its hops, which are among these records.
+                let child = child.filter(|child| child.definition.spec.team().is_none());
+                let driver = child.map(|child| &*child.definition.driver);
+                cancel_orphan(services, driver, record).await?;
+            }
             Some(child) => {
                 let spec = &child.definition.spec;
-                services.breakers.restore((&services.keyring, spec), &record);
-                unfinished.insert(record.agent);
+                services.breakers.restore((&services.keyring, spec), record);
+                unfinished.insert(record.agent.clone());
             }
-            None => fail_execution(services, &record, interruption_failure()).await?,
+            None => fail_execution(services, record, interruption_failure()).await?,
         }
     }
     Ok(unfinished)
+}
+
+/// Runs of teams that have not ended and continue, each with the run whose hop it is.
+struct UnfinishedRuns(BTreeMap<ExecutionId, Option<ExecutionId>>);
+
+impl UnfinishedRuns {
+    /// Returns the runs among these executions. The execution of an agent that is no team any more is no run.
+    fn of(agents: &AgentChildren, records: &[Record]) -> Self {
+        let is_team = |agent: &AgentId| {
+            agents.get(agent).is_some_and(|child| child.definition.spec.team().is_some())
+        };
+        let runs = records.iter().filter(|record| is_team(&record.agent));
+        Self(runs.map(|run| (run.id, run.trigger.hop().map(|hop| hop.parent))).collect())
+    }
+
+    /// Returns true if the execution is no hop, or if its run and the runs above it continue.
+    fn continue_with(&self, record: &Record) -> bool {
+        let mut run = record.trigger.hop().map(|hop| hop.parent);
+        // Teams are nested a few levels deep; a longer chain is none that this service has recorded.
+        for _ in 0..=TeamPlan::MAX_DEPTH {
+            let Some(id) = run else { return true };
+            match self.0.get(&id) {
+                Some(parent) => run = *parent,
+                None => return false,
+            }
+        }
+        false
+    }
 }
 
 /// Loads the amounts that each agent has used today, in its own time zone.

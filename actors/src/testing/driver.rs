@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use super::interactions::QuestionAsker;
 use super::work_probe::{LeaseCounter, LiveWorkGuard, WorkProbe};
+use crate::driver::report::Reporter;
 use crate::driver::{AttemptLease, ClaimedWork, Driver, Lease, UsageFuture, Work};
 use crate::model::agent::workspace::Workspace;
 use crate::model::agent::{Access, AgentSpec};
@@ -23,7 +24,6 @@ use crate::model::execution::{AttemptId, Interruption};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::interaction::{AnswerValue, WireId};
-use crate::driver::report::Reporter;
 
 pub use self::scripted_attempt::ScriptedAttempt;
 use self::scripted_attempt::ScriptedBehavior;

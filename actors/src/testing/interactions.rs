@@ -8,6 +8,7 @@ use super::TestTree;
 use super::fixtures::caller;
 use super::work_probe::WorkProbe;
 use crate::api::CallerAnswer;
+use crate::driver::report::Reporter;
 use crate::model::code::Code;
 use crate::model::id::ExecutionId;
 use crate::model::interaction::{
@@ -16,7 +17,6 @@ use crate::model::interaction::{
 };
 use crate::ports::clock::Clock;
 use crate::ports::interactions::{CloseOutcome, Interactions};
-use crate::driver::report::Reporter;
 
 /// Answers a question as the caller of the environment, which is an administrator.
 ///

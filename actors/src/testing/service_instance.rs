@@ -12,20 +12,22 @@ use super::host_metrics::{PRESSURE_LIMITS, SAMPLE_INTERVAL, ScriptedHostMetrics}
 use super::ledger::MemoryLedger;
 use super::schedule_store::{LiteralRenderer, MemoryScheduleStore};
 use super::sealer::ScriptedSealer;
+use crate::api::RequestsSlot;
 use crate::api::supervision_tree::{SupervisionTree, TreePlan};
 use crate::decide::admission::dedup_key::Keyring;
 use crate::driver::Driver;
+use crate::driver::report::BudgetUsages;
 use crate::maintenance::monitor::ReadingSettings;
 use crate::model::agent::AgentSpec;
 use crate::model::schedule::ConfiguredSchedule;
 use crate::ports::observer::NoopObserver;
-use crate::driver::report::BudgetUsages;
 use crate::root::AgentDefinition;
 use crate::scheduler::{DEFAULT_MAX_SLEEP, SchedulerConfig};
 use crate::services::AttemptResources;
 use crate::services::credential_breakers::CredentialBreakers;
 use crate::services::monitor_handle::MonitorHandle;
 use crate::services::{ActiveWriters, InputSealer, RecordStores, RedactorHandle, Services};
+use crate::team::TeamDriver;
 
 /// Time within which the input of a failed execution can be retried.
 const RETRY_WINDOW: Duration = Duration::from_secs(3600);
@@ -64,16 +66,21 @@ pub(super) async fn start_tree(
     host_metrics: Option<&Arc<ScriptedHostMetrics>>,
     scheduler_config: SchedulerConfig,
 ) -> SupervisionTree {
-    let driver = || Arc::<ScriptedDriver>::clone(driver) as Arc<dyn Driver>;
-    let definition =
-        |spec: &AgentSpec| AgentDefinition { spec: Arc::new(spec.clone()), driver: driver() };
+    let requests_slot = RequestsSlot::default();
+    let definition = |spec: &AgentSpec| {
+        let driver: Arc<dyn Driver> = match spec.team() {
+            Some(_) => Arc::new(TeamDriver::new(requests_slot.clone())),
+            None => Arc::<ScriptedDriver>::clone(driver),
+        };
+        AgentDefinition { spec: Arc::new(spec.clone()), driver }
+    };
     let readings = host_metrics.map(|host_metrics| {
         let host_metrics = Arc::<ScriptedHostMetrics>::clone(host_metrics);
         ReadingSettings { host_metrics, spec: PRESSURE_LIMITS, interval: SAMPLE_INTERVAL }
     });
     let definitions = specs.iter().map(definition).collect();
-    let plan =
-        TreePlan { readings, scheduler_config: Some(scheduler_config), ..TreePlan::default() };
+    let scheduler_config = Some(scheduler_config);
+    let plan = TreePlan { readings, scheduler_config, requests_slot, ..TreePlan::default() };
     SupervisionTree::start(services, definitions, plan).await.expect("the tree starts")
 }
 

@@ -89,6 +89,7 @@ pub(crate) fn events() -> impl Strategy<Value = ExecutionEvent> {
         (attempt_ids(), sample::select(Interruption::ALL)).prop_map(
             |(attempt_id, interruption)| ExecutionEvent::NeedsInput { attempt_id, interruption }
         ),
+        attempt_ids().prop_map(|attempt_id| ExecutionEvent::Suspended { attempt_id }),
         Just(ExecutionEvent::Answered),
         attempt_ids().prop_map(|attempt_id| ExecutionEvent::RunDeadlineNear { attempt_id }),
         (attempt_ids(), 0u64..70).prop_map(|(attempt_id, quiet)| {

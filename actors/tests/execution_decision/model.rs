@@ -42,6 +42,7 @@ fn attempt_of(event: &ExecutionEvent) -> Option<AttemptId> {
         | ExecutionEvent::NextAttemptDecided { attempt_id, .. }
         | ExecutionEvent::LimitExceeded { attempt_id, .. }
         | ExecutionEvent::NeedsInput { attempt_id, .. }
+        | ExecutionEvent::Suspended { attempt_id }
         | ExecutionEvent::RunDeadlineNear { attempt_id }
         | ExecutionEvent::Silent { attempt_id, .. }
         | ExecutionEvent::HeartbeatDue { attempt_id }
@@ -68,6 +69,7 @@ fn attempt_in(phase: &ExecutionPhase) -> Option<AttemptId> {
         | ExecutionPhase::Waiting { attempt_id }
         | ExecutionPhase::Undecided { attempt_id, .. }
         | ExecutionPhase::Paused { attempt_id }
+        | ExecutionPhase::Suspended { attempt_id }
         | ExecutionPhase::Ended { attempt_id, .. } => Some(*attempt_id),
         ExecutionPhase::Idle | ExecutionPhase::Done { .. } => None,
     }
@@ -144,7 +146,9 @@ impl ExecutionModel {
         let is_given_up = matches!(before, ExecutionPhase::Stopping { .. })
             && matches!(event, ExecutionEvent::DeadlinePassed { deadline: Deadline::Stop, .. });
         let has_ended = match event {
-            ExecutionEvent::Ended { .. } | ExecutionEvent::Failed { .. } => true,
+            ExecutionEvent::Ended { .. }
+            | ExecutionEvent::Failed { .. }
+            | ExecutionEvent::Suspended { .. } => true,
             ExecutionEvent::NeedsInput { .. } => !matches!(before, ExecutionPhase::Starting { .. }),
             _ => false,
         };

@@ -142,6 +142,8 @@ pub const fn wire_codes(code: Code) -> WireCodes {
         | Code::Interactive
         | Code::AnswerMissing
         | Code::Reported
+        | Code::MemberFailed
+        | Code::MemberUnavailable
         | Code::Rejected
         | Code::Timeout
         | Code::IdleTimeout

@@ -1,4 +1,4 @@
-//! Tables of the ledger, and the check that a database has those of this release.
+//! Tables of the ledger, the check that a database has those of this release, and the step from the version before.
 
 use super::StoreError;
 use super::engine::row_codec::Columns;
@@ -7,17 +7,31 @@ use super::engine::sql::{self, DatabaseConnection};
 /// Tables and indexes. A release that changes them raises [`SCHEMA_VERSION`] and adds the step from the version before.
 const CREATE_TABLES: &str = include_str!("schema/sqlite.sql");
 
+/// Step from the tables of version 2.
+const UPGRADE_FROM_2: &str = include_str!("schema/from_2.sql");
+
 /// Version of the tables, which the database keeps in `user_version`.
-const SCHEMA_VERSION: i64 = 2;
+const SCHEMA_VERSION: i64 = 3;
 
 /// `application_id` of the database: `algo` in ASCII.
 const APPLICATION_ID: i64 = 0x616c_676f;
 
-/// Checks that a database has the tables of this release, and returns whether it has none yet. Changes nothing.
+/// Tables of a database, compared with those of this release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TablesState {
+    /// The database has no tables.
+    Missing,
+    /// The database has the tables of this release.
+    Current,
+    /// The database has the tables of version 2, which this release upgrades.
+    Version2,
+}
+
+/// Compares the tables of a database with those of this release. Changes nothing.
 ///
 /// # Errors
-/// Returns [`StoreError::EarlierBuild`] or [`StoreError::Tables`] if the database has other tables.
-pub(super) fn check(connection: &mut DatabaseConnection) -> Result<bool, StoreError> {
+/// Returns [`StoreError::EarlierBuild`] or [`StoreError::Tables`] if this release cannot use the tables.
+pub(super) fn check(connection: &mut DatabaseConnection) -> Result<TablesState, StoreError> {
     let count_tables = "(SELECT count(*) FROM sqlite_schema)";
     let count_earlier_tables =
         "(SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations')";
@@ -25,13 +39,14 @@ pub(super) fn check(connection: &mut DatabaseConnection) -> Result<bool, StoreEr
         select_number(connection, "(SELECT application_id FROM pragma_application_id)")?;
     let version = select_number(connection, "(SELECT user_version FROM pragma_user_version)")?;
     if select_number(connection, count_tables)? == 0 {
-        return Ok(true);
+        return Ok(TablesState::Missing);
     }
     if select_number(connection, count_earlier_tables)? > 0 {
         return Err(StoreError::EarlierBuild);
     }
     let difference = match (application_id, version) {
-        (APPLICATION_ID, SCHEMA_VERSION) => return Ok(false),
+        (APPLICATION_ID, SCHEMA_VERSION) => return Ok(TablesState::Current),
+        (APPLICATION_ID, 2) => return Ok(TablesState::Version2),
         (APPLICATION_ID, version) => {
             format!(
                 "they have version {version}, and this release knows version {SCHEMA_VERSION} only"
@@ -47,6 +62,13 @@ pub(super) fn create(connection: &mut DatabaseConnection) -> sql::Result<()> {
     connection.execute_batch(&format!(
         "BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}; \
          {CREATE_TABLES} COMMIT"
+    ))
+}
+
+/// Upgrades tables of version 2 in one transaction. Their rows stay as they are.
+pub(super) fn upgrade_from_2(connection: &mut DatabaseConnection) -> sql::Result<()> {
+    connection.execute_batch(&format!(
+        "BEGIN IMMEDIATE; {UPGRADE_FROM_2} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT"
     ))
 }
 

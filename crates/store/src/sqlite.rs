@@ -6,13 +6,14 @@ use uuid::Uuid;
 
 use super::engine::row_codec::Columns;
 use super::engine::sql::{self, AccessMode, BUSY_TIMEOUT, DatabaseConnection, ReaderPool};
+use super::schema::TablesState;
 use super::{Durability, Instance, StoreError, schema};
 use crate::seal::random_secret;
 
 /// Size to which the write-ahead log is truncated, in bytes.
 const MAX_LOG_BYTES: u32 = 67_108_864;
 
-/// Opens the connection of the writer, and creates its tables if it is empty.
+/// Opens the connection of the writer, and creates or upgrades its tables.
 pub(super) fn open_writer(
     database: &Path,
     durability: Durability,
@@ -23,15 +24,20 @@ pub(super) fn open_writer(
     };
     let mut connection = DatabaseConnection::open(database, AccessMode::Create, BUSY_TIMEOUT)?;
     // Before the journal mode, which is stored in the file: a database that is refused stays as it is.
-    let is_empty = schema::check(&mut connection)?;
+    let tables_state = schema::check(&mut connection)?;
     // SQLite accepts the vacuum mode only before the first page is written.
     connection.execute_batch(&format!(
         "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; \
          PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = ON; \
          PRAGMA journal_size_limit = {MAX_LOG_BYTES};"
     ))?;
-    if is_empty {
-        schema::create(&mut connection)?;
+    match tables_state {
+        TablesState::Missing => schema::create(&mut connection)?,
+        TablesState::Version2 => {
+            tracing::info!("upgrading the tables of the ledger");
+            schema::upgrade_from_2(&mut connection)?;
+        }
+        TablesState::Current => {}
     }
     Ok(connection)
 }

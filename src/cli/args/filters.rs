@@ -27,7 +27,7 @@ pub struct Filters {
     /// Tasks of this owner.
     #[arg(long, value_name = "NAME")]
     pub caller: Option<String>,
-    /// Tasks with this trigger: api, probe or schedule.
+    /// Tasks with this trigger: api, hop, probe or schedule.
     #[arg(long, value_parser = parse_trigger)]
     pub trigger: Option<String>,
     /// Tasks of this schedule.
@@ -89,7 +89,7 @@ fn parse_category(text: &str) -> Result<String, String> {
 }
 
 fn parse_trigger(text: &str) -> Result<String, String> {
-    parse_keyword(text, &["api", "probe", "schedule"])
+    parse_keyword(text, &["api", "hop", "probe", "schedule"])
 }
 
 /// Returns a word that is known, or says which one is near; all of them where there are few.
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(parse_outcome("completed"), Ok("completed".to_owned()));
         assert_eq!(parse_outcome("complete"), Err("did you mean `completed`?".to_owned()));
         assert_eq!(parse_failure("agent-exti"), Err("did you mean `agent-exit`?".to_owned()));
-        assert_eq!(parse_trigger("x"), Err("known: api, probe, schedule".to_owned()));
+        assert_eq!(parse_trigger("x"), Err("known: api, hop, probe, schedule".to_owned()));
         assert!(
             parse_failure("nonsense").is_err_and(|message| message.contains("algonius explain"))
         );

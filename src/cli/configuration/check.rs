@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::host::boundary::Boundary;
 use serde::Serialize;
 use serde_json::json;
@@ -95,10 +96,17 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<
         let description = match &agent.worker {
             AgentWorker::Program { .. } => format!("boundary {level}"),
             AgentWorker::Remote(remote) => format!("remote, {}", remote.url),
+            AgentWorker::Team => format!("team, {}", steps_text(&agent.spec)),
         };
         out.print_line(&format!("  {}: {description}", agent.spec.id));
     }
     strict_result(strict, unavailable_count)
+}
+
+/// Returns the members of a team in the order of their steps.
+fn steps_text(spec: &AgentSpec) -> String {
+    let steps = spec.team().map(|plan| plan.steps.as_slice()).unwrap_or_default();
+    steps.iter().map(|step| step.agent.as_str()).collect::<Vec<_>>().join(" → ")
 }
 
 impl Diagnostic {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use algonius_actors::decide::host::resources::{enforced_limits, missing_capability};
 use algonius_actors::model::agent::remote::RemoteSpec;
+use algonius_actors::model::agent::team::TeamPlan;
 use algonius_actors::model::host::boundary::BoundaryGap;
 use algonius_actors::model::host::host_capabilities::{CapabilityState, HostCapabilities};
 use algonius_actors::model::host::sandbox::{Confinement, Isolation, IsolationRequirement};
@@ -53,6 +54,9 @@ pub(super) async fn check(
         }));
         if let AgentWorker::Remote(remote) = &agent.worker {
             findings.push(remote_finding(agent, remote));
+        }
+        if let Some(plan) = agent.spec.team() {
+            findings.push(team_finding(agent, plan, settings));
         }
         if has_detailed_checks(agent) {
             findings.extend(agent_program::check(agent, requester).await);
@@ -126,6 +130,23 @@ fn remote_finding(agent: &Agent, remote: &RemoteSpec) -> Finding {
     let text =
         format!("calls {url} by A2A {} over {}{disabled_note}", version.as_str(), binding.as_str());
     Finding::good(format!("agent {}", agent.spec.id), text)
+}
+
+/// Returns the finding about a team: a run fails at a member that accepts no requests.
+fn team_finding(agent: &Agent, plan: &TeamPlan, settings: &Settings) -> Finding {
+    let subject = format!("agent {}", agent.spec.id);
+    let is_member = |member: &&Agent| plan.steps.iter().any(|step| step.agent == member.spec.id);
+    let is_closed =
+        |member: &&Agent| !member.spec.enabled || member.spec.unavailable_reason().is_some();
+    let mut closed_members = settings.agents.iter().filter(is_member).filter(is_closed);
+    if let Some(member) = closed_members.next().filter(|_| agent.spec.enabled) {
+        let id = &member.spec.id;
+        let text = format!("its member `{id}` accepts no requests, so that each run fails");
+        return Finding::warning(&subject, text, "enable the member, or install its program");
+    }
+    let disabled_note = if agent.spec.enabled { "" } else { " (disabled)" };
+    let members: Vec<_> = plan.steps.iter().map(|step| step.agent.as_str()).collect();
+    Finding::good(subject, format!("passes requests to {}{disabled_note}", members.join(", ")))
 }
 
 /// Returns the fix for the widest isolation gap of an agent.

@@ -4,6 +4,7 @@ use algonius_actors::model::execution::content::{PartKind, StoredPart};
 use algonius_actors::model::execution::event::{
     ANSWER_ARTIFACT_ID, AgentStep, Event, EventKind, FileChange, MessageRole, TextRange, ToolStage,
 };
+use algonius_actors::model::execution::hop::HopStage;
 use algonius_actors::model::execution::{Interruption, State, StateChange};
 use algonius_actors::model::permission::PermissionVerdict;
 
@@ -79,9 +80,24 @@ fn event_sentence(kind: &EventKind) -> Option<String> {
             };
             Some(format!("{rule} {verb} {tool}"))
         }
+        EventKind::Hop { hop, stage } => Some(hop_sentence(*hop, stage)),
         EventKind::Warning { message } => Some(format!("warning: {message}")),
         // Processes, heartbeats, sessions and measurements: events for programs.
         _ => None,
+    }
+}
+
+fn hop_sentence(hop: u32, stage: &HopStage) -> String {
+    match stage {
+        HopStage::Planned { step, agent, .. } if step == agent.as_str() => {
+            format!("hop {hop} goes to {agent}")
+        }
+        HopStage::Planned { step, agent, .. } => format!("hop {hop} goes to {agent}, for {step}"),
+        HopStage::Taken { execution } => format!("hop {hop} is task {execution}"),
+        HopStage::Ended { outcome, code } => {
+            let code = code.map(|code| format!(" ({code})")).unwrap_or_default();
+            format!("hop {hop} ended: {outcome}{code}")
+        }
     }
 }
 

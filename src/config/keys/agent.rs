@@ -5,6 +5,7 @@ pub(crate) mod card;
 mod consent;
 mod deadlines;
 pub(crate) mod exposure;
+pub(crate) mod kind;
 pub(crate) mod network;
 mod overrides;
 pub(crate) mod program;
@@ -12,6 +13,8 @@ mod quota;
 pub(crate) mod remote;
 mod resources;
 mod sandbox;
+mod team;
+mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -21,11 +24,10 @@ use std::time::Duration;
 
 use algonius_actors::model::agent::remote::RemoteSpec;
 use algonius_actors::model::agent::{
-    Access, AgentKind, AgentProfile, AgentSpec, Capacity, OverridePolicy, ProgramFacts, RetrySpec,
-    SizeLimits, Skill, WorkLimits, WorkerFacts,
+    Access, AgentKind, AgentProfile, AgentSpec, Capacity, OverridePolicy, RetrySpec, SizeLimits,
+    Skill, WorkLimits,
 };
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::program::program_runtime::PresetReference;
 use algonius_actors::model::program::{InputMethod, ProgramSpec};
 
 use super::limits::AgentSettingBounds;
@@ -34,7 +36,8 @@ use crate::config::diagnostics::{Severity, from_message};
 use crate::config::presets::{AgentPreset, PresetMetadata};
 use crate::config::table::{ConfigReader, Section, Spanned, ValueBounds, WrittenValue, value};
 use exposure::AuthConfig;
-use program::mode;
+use team::WrittenTeams;
+use worker::{Surroundings, WrittenWorker};
 
 /// Greatest input in bytes that fits into one argument of a program with room to spare.
 const MAX_ARGUMENT_BYTES: u64 = 100 << 10;
@@ -62,6 +65,8 @@ pub enum AgentWorker {
     },
     /// A2A agent of another service.
     Remote(Arc<RemoteSpec>),
+    /// Team of other agents, with the plan in the specification of the agent.
+    Team,
 }
 
 impl Agent {
@@ -70,7 +75,7 @@ impl Agent {
     pub const fn program(&self) -> Option<&Arc<ProgramSpec>> {
         match &self.worker {
             AgentWorker::Program { program, .. } => Some(program),
-            AgentWorker::Remote(_) => None,
+            AgentWorker::Remote(_) | AgentWorker::Team => None,
         }
     }
 
@@ -78,7 +83,7 @@ impl Agent {
     pub fn program_mut(&mut self) -> Option<&mut ProgramSpec> {
         match &mut self.worker {
             AgentWorker::Program { program, .. } => Some(Arc::make_mut(program)),
-            AgentWorker::Remote(_) => None,
+            AgentWorker::Remote(_) | AgentWorker::Team => None,
         }
     }
 }
@@ -101,76 +106,73 @@ pub(crate) fn read_all(
     auth_config: &mut AuthConfig,
 ) -> Vec<Agent> {
     let mut names = BTreeSet::new();
-    let mut agents = Vec::new();
+    let (mut agents, mut teams) = (Vec::new(), WrittenTeams::new());
+    let ids: Vec<AgentId> = sections.iter().map(|(id, _)| id.value.clone()).collect();
     for (id, mut section) in sections {
         let name = section.nonblank("name");
         let name = name.unwrap_or(Spanned { value: id.value.to_string(), position: id.position });
         if !names.insert(name.value.clone()) {
             reader.error(&name.position, format!("another agent has the name `{}`", name.value));
         }
-        agents.extend(read(section, id.value, name.value, context, auth_config));
+        agents.extend(read(section, (id.value, name.value), context, auth_config, &mut teams));
     }
+    team::check_all(reader, &ids, &teams, &mut agents);
     agents
 }
 
 /// Reads one agent.
 fn read(
     mut table: Section<'_>,
-    id: AgentId,
-    name: String,
+    (id, name): (AgentId, String),
     context: &ReadContext<'_>,
     auth_config: &mut AuthConfig,
+    teams: &mut WrittenTeams,
 ) -> Option<Agent> {
-    let (section, limits) = (&mut table, context.limits);
+    let section = &mut table;
     let preset = preset(section, context.agent_presets.get(id.as_str()))?;
     let enabled = section.flag("enabled", true);
     let missing_severity = if enabled { Severity::Error } else { Severity::MissingWhileDisabled };
-    let kind = kind(section);
+    let kind = kind::read(section);
+    let limits = &team::bounds(context.limits, kind);
     let accesses = [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)];
     let access = section.keyword("access", &accesses).map(|found| found.value).unwrap_or_default();
-    let capacity = capacity(section, limits, access);
-    let remote = remote::read(section, kind, missing_severity);
-    let (mut configured_program, mut worker_facts) = (None, WorkerFacts::Remote);
-    if kind == AgentKind::Program {
-        configured_program =
-            program::read(section, (&id, context.data_dir), access, missing_severity);
-        let facts = program_facts(
-            section,
-            configured_program.as_mut(),
-            (limits, capacity),
-            (access, missing_severity),
-        );
-        worker_facts = WorkerFacts::Program(facts);
-    }
-    let program = configured_program.as_ref().map(|configured| &configured.spec);
+    // The members of a team limit their own executions.
+    let is_exclusive = access == Access::ReadWrite && kind != AgentKind::Team;
+    let capacity = capacity(section, limits, is_exclusive);
+    let surroundings = Surroundings { limits, capacity, access, missing_severity };
+    let mut worker = WrittenWorker::read(section, (kind, &id), context.data_dir, &surroundings);
+    let program = worker.program.as_ref().map(|configured| &configured.spec);
     let input = program.map(|program| program.input);
     let has_sessions = program.is_some_and(ProgramSpec::keeps_conversation);
     let spec = AgentSpec {
         profile: profile(section, &id, name),
         enabled,
         access,
-        worker: worker_facts,
+        worker: worker.facts.clone(),
         limits: WorkLimits {
             capacity,
             deadlines: deadlines::read(section, limits),
             sizes: sizes(section, limits, input),
         },
-        retry: retry(section.section("retry"), limits),
-        quota: quota::read(section.section("quota"), program, remote.as_ref()),
+        retry: match kind {
+            AgentKind::Program | AgentKind::Remote => retry(section.section("retry"), limits),
+            AgentKind::Team => RetrySpec { max: 0, ..RetrySpec::default() },
+        },
+        quota: quota::read(section.section("quota"), program, worker.remote.as_ref()),
         budget: budget::read(section.section("budget")),
         dedup_window: dedup_window(section, limits, has_sessions),
         override_policy: match kind {
             AgentKind::Program => overrides::read(section, program, missing_severity),
-            AgentKind::Remote => OverridePolicy::default(),
+            AgentKind::Remote | AgentKind::Team => OverridePolicy::default(),
         },
         endpoint_config: exposure::read(section, &id, auth_config),
         id,
     };
     table.finish();
-    let worker = match configured_program {
-        Some(configured) => worker(configured, preset.as_ref()),
-        None => AgentWorker::Remote(Arc::new(remote?)),
-    };
+    if let Some(team) = worker.team.take() {
+        teams.insert(spec.id.clone(), team);
+    }
+    let worker = worker.into_worker(kind, preset.as_ref())?;
     let about = preset.map(|preset| preset.metadata).unwrap_or_default();
     Some(Agent { spec: Arc::new(spec), worker, preset_metadata: about })
 }
@@ -182,57 +184,6 @@ fn profile(section: &mut Section<'_>, id: &AgentId, name: String) -> AgentProfil
     let description = description.unwrap_or_else(|| format!("The agent `{name}`."));
     let skills = skills(section, id, &name, &description);
     AgentProfile { name, description, version, skills }
-}
-
-/// Reads the surroundings of a program: its sandbox, its network, its limits and its mode. Returns the facts about the
-/// program. The confinement is unknown until the service starts, because it depends on the capabilities of the system.
-fn program_facts(
-    section: &mut Section<'_>,
-    mut configured_program: Option<&mut program::ConfiguredProgram>,
-    (limits, capacity): (&AgentSettingBounds, Capacity),
-    (access, missing_severity): (Access, Severity),
-) -> ProgramFacts {
-    let missing = configured_program
-        .as_ref()
-        .filter(|configured| configured.is_missing)
-        .map(|configured| configured.search.name());
-    let mut program = configured_program.as_mut().map(|configured| &mut configured.spec);
-    let is_interactive = program.as_ref().is_some_and(|program| program.control().is_some());
-    let permissions = consent::read(section, is_interactive).map(Arc::new);
-    sandbox::read(section, program.as_deref_mut(), access, missing_severity);
-    network::read(section, program.as_deref_mut());
-    let expected_memory = resources::read(section, program.as_deref_mut());
-    mode::read(section, limits, capacity, program);
-    ProgramFacts {
-        missing_program: missing,
-        expected_memory,
-        heartbeat: Some(section.seconds("heartbeat", limits.heartbeat)),
-        permissions,
-        ..ProgramFacts::default()
-    }
-}
-
-/// Reads the kind of an agent. A key of programs is a fault of an agent of another kind.
-fn kind(section: &mut Section<'_>) -> AgentKind {
-    let kinds = [("program", AgentKind::Program), ("remote", AgentKind::Remote)];
-    let kind = section.keyword("kind", &kinds).map(|found| found.value).unwrap_or_default();
-    if kind == AgentKind::Remote {
-        remote::refuse_program_keys(section);
-    }
-    kind
-}
-
-/// Returns the program that was read as the worker of its agent.
-fn worker(
-    configured_program: program::ConfiguredProgram,
-    preset: Option<&AgentPreset>,
-) -> AgentWorker {
-    let program::ConfiguredProgram { spec: mut program, search, .. } = configured_program;
-    program.program_runtime.preset = preset.map(|preset| PresetReference {
-        name: preset.name.clone(),
-        is_verified: preset.metadata.is_verified,
-    });
-    AgentWorker::Program { program: Arc::new(program), search: Arc::new(search) }
 }
 
 /// Returns the preset of an agent, if it has one; the outer `None` if the preset cannot be used, so that the rest
@@ -322,16 +273,20 @@ fn dedup_window(
     is_enabled.then_some(window)
 }
 
-/// Reads the numbers of running and waiting executions.
-fn capacity(section: &mut Section<'_>, limits: &AgentSettingBounds, access: Access) -> Capacity {
-    let running = match access {
-        Access::ReadOnly => {
+/// Reads the numbers of running and waiting executions. An agent that writes runs them alone.
+fn capacity(
+    section: &mut Section<'_>,
+    limits: &AgentSettingBounds,
+    is_exclusive: bool,
+) -> Capacity {
+    let running = match is_exclusive {
+        false => {
             let ValueBounds { max, default, .. } = limits.max_concurrent;
             NonZeroU32::new(to_u32(
                 section.count("max_concurrent", ValueBounds::new(0, max, default)),
             ))
         }
-        Access::ReadWrite => Some(single_concurrency(section)),
+        true => Some(single_concurrency(section)),
     };
     Capacity {
         max_running: running,

@@ -26,6 +26,8 @@ pub(crate) enum ValueShape {
     Date,
     /// A list.
     List,
+    /// A list of texts, or of tables of known keys in their place.
+    TextsOrTables,
     /// A list of texts.
     Texts,
     /// A list of some of these words.

@@ -9,3 +9,4 @@ mod resources;
 mod sandbox;
 mod stdio_protocol;
 mod success;
+mod team;

@@ -9,7 +9,7 @@ fn the_shipped_files_are_valid() {
         load(&folder.join("supervisor.toml"), &env).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(shipped.warnings, []);
     let ids: Vec<_> = shipped.settings.agents.iter().map(|agent| agent.spec.id.as_str()).collect();
-    assert_eq!(ids, ["echo", "sort", "greet", "word-count"]);
+    assert_eq!(ids, ["echo", "sort", "greet", "word-count", "welcome"]);
     let mut examples = 0;
     for entry in fs::read_dir(folder.join("examples")).unwrap() {
         let loaded = load(&entry.unwrap().path(), &env).unwrap_or_else(|faults| panic!("{faults}"));

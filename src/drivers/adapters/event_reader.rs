@@ -18,11 +18,11 @@ mod step_events;
 
 use algonius_actors::decide::classify::success_evaluation::ReportedResult;
 use algonius_actors::driver::Work;
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::EventDialect;
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::Reporter;
 use algonius_warden::MemoryAccount;
 
 use self::event_handler::EventHandler;

@@ -1,9 +1,9 @@
 //! Moves the output of a program into the ledger, at the speed of the ledger.
 
+use algonius_actors::driver::report::{OutputWriter, Reporter};
 use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::TextChannel;
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::{OutputWriter, Reporter};
 use algonius_warden::OutputPipe;
 use tokio::io::AsyncReadExt;
 use tokio::sync::watch;

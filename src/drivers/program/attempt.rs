@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use algonius_actors::decide::classify::success_evaluation::spawn_failure;
 use algonius_actors::driver::Work;
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::agent::program_missing_failure;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::ProgramSpec;
-use algonius_actors::driver::report::Reporter;
 use algonius_warden::{SpawnedProgram, Warden};
 use chrono::SecondsFormat;
 

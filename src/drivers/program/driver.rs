@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::driver::{AttemptLease, ClaimedWork, Driver, Lease, UsageFuture, Work};
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::agent::workspace::Workspace;
@@ -15,7 +16,6 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::interaction::{AnswerValue, WireId};
 use algonius_actors::model::observation::status::PooledProcess;
 use algonius_actors::model::program::{OnServiceLoss, OutputMethod, ProgramSpec};
-use algonius_actors::driver::report::Reporter;
 use algonius_warden::{UsageGauge, Warden};
 use async_trait::async_trait;
 use tokio::sync::watch;

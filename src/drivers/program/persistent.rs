@@ -7,6 +7,7 @@ mod receive;
 use std::sync::Arc;
 
 use algonius_actors::decide::classify::success_evaluation::{AttemptOutcome, evaluate_attempt};
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::failure::Failure;
@@ -14,7 +15,6 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::Exit;
 use algonius_actors::model::session::{Conversation, SessionId};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::Reporter;
 use algonius_warden::UsageGauge;
 use tokio::sync::watch;
 

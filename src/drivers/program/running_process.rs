@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use algonius_actors::decide::classify::tty_prompt_detection;
 use algonius_actors::driver::Work;
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::program::{Exit, OutputMethod, ProgramSpec};
-use algonius_actors::driver::report::Reporter;
 use algonius_warden::{
     MemoryAccount, OutputPipe, OutputRecording, ProcessTree, ProgramExit, SpawnedProgram,
     UsageGauge,

@@ -4,6 +4,7 @@
 use algonius_actors::decide::budget::cumulative_usage::CounterValues;
 use algonius_actors::decide::session::{self, SessionDecision, decide_session};
 use algonius_actors::driver::Work;
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::failure::Failure;
@@ -11,7 +12,6 @@ use algonius_actors::model::program::{Exit, ProgramSpec};
 use algonius_actors::model::session::{Conversation, Session, SessionId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::sessions::Sessions;
-use algonius_actors::driver::report::Reporter;
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 

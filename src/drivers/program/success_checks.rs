@@ -5,12 +5,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use algonius_actors::driver::report::{RedactedTail, Reporter};
 use algonius_actors::model::agent::success_criteria::SuccessCriteria;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::Exit;
-use algonius_actors::driver::report::{RedactedTail, Reporter};
 use algonius_warden::{Launch, OutputPipe, SpawnedProgram, Warden};
 use serde_json::Value;
 use tokio::io::AsyncReadExt as _;

@@ -1,12 +1,12 @@
 //! Remote task and context of a conversation, stored for the next message of the conversation.
 
 use algonius_actors::driver::Work;
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::session::{Conversation, Session, SessionId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::sessions::Sessions;
-use algonius_actors::driver::report::Reporter;
 use serde::{Deserialize, Serialize};
 
 /// Remote side of a conversation.

@@ -7,12 +7,12 @@ use algonius_a2a::HOPS_EXTENSION;
 use algonius_a2a::client::ClientCall;
 use algonius_a2a::v1::{A2aPart, Message, Metadata, PartContent, Role, SendResponse, StreamEvent};
 use algonius_actors::driver::Work;
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::agent::remote::RemoteSpec;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content::{Content, Part};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::Reporter;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 

@@ -9,8 +9,8 @@ mod questions;
 mod steps;
 mod tool_watch;
 
-use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::driver::report::Reporter;
+use algonius_actors::ports::ledger::LedgerError;
 use algonius_protocols::{
     ClientInfo, Command, Connection, PromptPart, ProtocolKind, SessionKey, SessionStart, Step,
 };

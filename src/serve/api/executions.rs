@@ -8,6 +8,7 @@ pub mod export;
 mod ndjson;
 pub mod query;
 mod stream;
+pub mod tree;
 
 use algonius_actors::api::Api;
 use algonius_actors::model::access::principal::Right;

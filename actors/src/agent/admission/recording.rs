@@ -157,6 +157,7 @@ impl Recording {
             Trigger::Api => true,
             Trigger::Schedule { .. } => false, // Each occurrence is intended.
             Trigger::Probe => false,           // An earlier answer proves nothing.
+            Trigger::Hop(_) => false,          // Each step of a team is intended.
         };
         let since = self.received_at.checked_sub_signed(TimeDelta::from_std(window).ok()?)?;
         is_candidate.then(|| (services.keyring.content_key(request, self.keys.digest), since))

@@ -5,19 +5,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::task::JoinHandle;
 
-use crate::decide::output::redact_parts::RedactedPart;
+use crate::driver::report::{OutputWriter, Reporter, StoredOutput};
 use crate::driver::{AttemptLease, Driver, Lease, Work};
 use crate::model::agent::AgentSpec;
 use crate::model::agent::workspace::Workspace;
 use crate::model::code::Code;
-use crate::model::execution::AttemptId;
-use crate::model::execution::content::StoredPart;
 use crate::model::execution::event::{EventKind, MessageRole, TextChannel};
 use crate::model::execution::request::Request;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::{Ledger, LedgerError};
-use crate::driver::report::{OutputWriter, Reporter};
 
 /// Driver that replays the output of another execution.
 pub(crate) struct ReplayDriver {
@@ -37,7 +34,7 @@ impl Driver for ReplayDriver {
     fn start(&self, work: Work, reporter: Reporter) -> Lease {
         let replay = AttemptReplay {
             source: self.source,
-            ledger: Arc::clone(&self.ledger),
+            output: StoredOutput::new(self.source, Arc::clone(&self.ledger)),
             message_count: 0,
         };
         Box::new(ReplayLease(tokio::spawn(replay.run(work, reporter))))
@@ -70,7 +67,7 @@ impl Drop for ReplayLease {
 /// Replay of one attempt.
 struct AttemptReplay {
     source: ExecutionId,
-    ledger: Arc<dyn Ledger>,
+    output: StoredOutput,
     message_count: u32,
 }
 
@@ -92,14 +89,9 @@ impl AttemptReplay {
         let message =
             format!("the result is that of `{}`, which had the same request", self.source);
         reporter.record_event(EventKind::Warning { message }).await?;
-        let last_attempt =
-            self.ledger.execution(self.source).await?.map(|record| record.attempt_id);
         let mut output_writer = reporter.open_output(TextChannel::Parts);
-        for event in self.ledger.events(self.source, 0).await? {
-            if belongs_to(&event.data, last_attempt)
-                && let Some(converted) =
-                    self.convert_event(event.data, work, &mut output_writer).await?
-            {
+        for event in self.output.events().await? {
+            if let Some(converted) = self.convert_event(event, work, &mut output_writer).await? {
                 reporter.record_event(converted).await?;
             }
         }
@@ -121,11 +113,11 @@ impl AttemptReplay {
                     "{}-{}-{}",
                     work.execution, work.attempt_id.attempt, self.message_count
                 );
-                let pieces = self.copy_pieces(&pieces, output_writer).await?;
+                let pieces = self.output.copy_pieces(&pieces, output_writer).await?;
                 Some(EventKind::Message { speaker, message, pieces })
             }
             EventKind::Artifact { id, name, description, pieces, append, last } => {
-                let pieces = self.copy_pieces(&pieces, output_writer).await?;
+                let pieces = self.output.copy_pieces(&pieces, output_writer).await?;
                 Some(EventKind::Artifact { id, name, description, pieces, append, last })
             }
             EventKind::OutputTruncated { .. } => Some(event),
@@ -148,28 +140,9 @@ impl AttemptReplay {
             | EventKind::InteractionOpened { .. }
             | EventKind::InteractionClosed { .. }
             | EventKind::PermissionDecided { .. }
+            | EventKind::Planned { .. }
+            | EventKind::Hop { .. }
             | EventKind::Warning { .. } => None,
         })
     }
-
-    async fn copy_pieces(
-        &self,
-        pieces: &[StoredPart],
-        output_writer: &mut OutputWriter,
-    ) -> Result<Vec<StoredPart>, LedgerError> {
-        let mut parts = Vec::with_capacity(pieces.len());
-        for piece in pieces {
-            let text = self.ledger.text(self.source, piece.text).await?;
-            parts.push(RedactedPart::from_stored(piece, text));
-        }
-        output_writer.store_parts(parts).await
-    }
-}
-
-/// Returns true if an event with text belongs to this attempt; an event without text belongs to any.
-fn belongs_to(event: &EventKind, attempt: Option<AttemptId>) -> bool {
-    let (EventKind::Message { pieces, .. } | EventKind::Artifact { pieces, .. }) = event else {
-        return true;
-    };
-    pieces.first().is_none_or(|piece| Some(piece.text.attempt_id) == attempt)
 }

@@ -14,10 +14,11 @@ use crate::agent::tasks::AgentTasks;
 use crate::agent::{AgentArgs, AgentMsg};
 use crate::decide::execution::{ExecutionEvent, NextAttempt};
 use crate::decide::retry::{RetryDecision, RetryHistory, RetryPolicy, retry_decision};
-use crate::execution::recover::ContinuedWork;
+use crate::execution::recover::{ContinuedWork, cancel_suspended};
 use crate::execution::{AttemptFailure, ExecutionMsg, StartingPoint};
 use crate::model::agent::AgentSpec;
 use crate::model::agent::quota::Deferral;
+use crate::model::execution::record::Record;
 use crate::model::execution::{AttemptId, State};
 use crate::model::id::ExecutionId;
 use crate::model::observation::status::{ExecutionStatus, Health};
@@ -221,6 +222,27 @@ impl ExecutionControl<'_> {
             execution.cancellation = Some(reason.clone());
             let cancel = ExecutionEvent::Cancel { reason };
             _ = execution.actor.cast(ExecutionMsg::Event(cancel));
+        }
+    }
+
+    /// Cancels an execution that has no actor: one with an open question, or suspended work while the service stops.
+    pub(in crate::agent) fn cancel_without_actor(
+        &mut self,
+        record: &Record,
+        reason: String,
+        is_draining: bool,
+    ) {
+        let definition = self.args.definition();
+        if record.awaits_answer() {
+            let cancel = ExecutionEvent::Cancel { reason };
+            let start = ExecutionStart::for_open_question(record, definition, cancel);
+            self.running.start(start, &self.args.services, self.tasks);
+        } else if is_draining && record.state.is_at_work() {
+            let (services, driver) = (self.args.services.clone(), definition.driver);
+            let record = record.clone();
+            self.tasks.spawn_detached(async move {
+                cancel_suspended(&services, &*driver, &record, reason).await;
+            });
         }
     }
 

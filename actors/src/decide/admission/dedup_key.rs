@@ -51,10 +51,20 @@ impl Keyring {
         RequestKeys { dedup: self.keys(request), digest: self.body_digest(request) }
     }
 
-    /// Returns the key of a request by its message id alone.
+    /// Returns the key of a request by its message id alone. A hop is identified by its run and its number, so that no
+    /// caller can send a message with the key of a hop.
     #[must_use]
     pub fn message_key(&self, request: &Request) -> [u8; 32] {
-        self.named_key(request, "message", &request.message.0)
+        match request.origin.trigger.hop() {
+            Some(hop) => self.hop_key(hop.parent, hop.number),
+            None => self.named_key(request, "message", &request.message.0),
+        }
+    }
+
+    /// Returns the key of the hop with this number in a run.
+    #[must_use]
+    pub fn hop_key(&self, run: ExecutionId, number: u32) -> [u8; 32] {
+        self.digest(["hop", &run.to_string(), &number.to_string()])
     }
 
     fn named_key(&self, request: &Request, kind: &str, name: &str) -> [u8; 32] {

@@ -65,16 +65,24 @@ pub(super) fn step_active(
                 vec![interrupt, Effect::Clean { attempt_id }, Effect::Suspend],
             )
         }
+        Event::Suspended { attempt_id: id } if id == attempt_id => {
+            (Phase::Suspended { attempt_id }, vec![Effect::Clean { attempt_id }, Effect::Suspend])
+        }
         Event::DeadlinePassed { attempt_id: id, deadline }
             if id == attempt_id && applies_in(deadline, state) =>
         {
             stop_work(attempt_id, state, timeout_end(deadline, policy), policy)
         }
         Event::Cancel { reason } => stop_work(attempt_id, state, cancelled_end(reason), policy),
-        event if state == State::Starting => {
-            (Phase::Starting { attempt_id }, vec![Effect::Ignore { event }])
-        }
-        event => (Phase::Running { attempt_id }, vec![Effect::Ignore { event }]),
+        event => (active_phase(attempt_id, state), vec![Effect::Ignore { event }]),
+    }
+}
+
+/// Returns the phase of work in this state.
+fn active_phase(attempt_id: AttemptId, state: State) -> ExecutionPhase {
+    match state {
+        State::Starting => Phase::Starting { attempt_id },
+        _ => Phase::Running { attempt_id },
     }
 }
 
@@ -260,6 +268,7 @@ pub(super) fn step_stopping(
         }
         Event::Ended { attempt_id: id, .. }
         | Event::NeedsInput { attempt_id: id, .. }
+        | Event::Suspended { attempt_id: id }
         | Event::DeadlinePassed { attempt_id: id, deadline: Deadline::Stop }
             if id == attempt_id =>
         {

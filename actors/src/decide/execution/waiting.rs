@@ -1,4 +1,4 @@
-//! Phases between two attempts: waiting for input, or for the end of a pause or deferral.
+//! Phases without work: waiting for input, for the end of a pause or deferral, or for the next start of the service.
 
 use super::pending::start_claim;
 use super::settlement::{cancelled_end, end_execution, failed_end, queue_timeout_end};
@@ -46,4 +46,13 @@ pub(super) fn step_paused(
         Event::Cancel { reason } => end_execution(attempt_id, State::Failed, cancelled_end(reason)),
         event => (Phase::Paused { attempt_id }, vec![Effect::Ignore { event }]),
     }
+}
+
+/// Handles events of suspended work: nothing changes before the next start of the service, or before the agent's actor
+/// settles the execution.
+pub(super) fn step_suspended(
+    attempt_id: AttemptId,
+    event: ExecutionEvent,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
+    (Phase::Suspended { attempt_id }, vec![Effect::Ignore { event }])
 }

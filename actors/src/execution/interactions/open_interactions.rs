@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::decide::interaction::{DeadlinePause, PausedDeadline};
+use crate::decide::execution::paused_deadlines::{DeadlinePause, PausedDeadline};
 use crate::model::interaction::{InteractionId, WireId};
 
 /// Questions of the present attempt without a delivered answer.

@@ -146,7 +146,7 @@ pub(crate) fn end_not_recorded(id: ExecutionId) -> Failure {
     Failure::new(Code::LedgerUnavailable, message)
 }
 
-async fn wait_for_drain(draining: &mut watch::Receiver<bool>) {
+pub(super) async fn wait_for_drain(draining: &mut watch::Receiver<bool>) {
     if draining.wait_for(|draining| *draining).await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
 use super::content::StoredPart;
+use super::hop::HopStage;
 pub use super::text_range::{TextChannel, TextRange};
 use super::usage::{ResourceUsage, UsageReading};
 use super::{AttemptId, StateChange};
 use crate::model::agent::budget::Charge;
 use crate::model::agent::quota::Deferral;
+use crate::model::agent::team::TeamPlan;
 use crate::model::failure::Failure;
 use crate::model::interaction::{AnswerSource, InteractionId, InteractionKind, InteractionState};
 use crate::model::permission::PermissionVerdict;
@@ -279,6 +281,19 @@ pub enum EventKind {
         verdict: PermissionVerdict,
         /// Rule that decided.
         rule: String,
+    },
+    /// The run of a team began, with this plan.
+    Planned {
+        /// Plan of the team.
+        plan: TeamPlan,
+    },
+    /// A hop of a team's run reached a stage.
+    Hop {
+        /// Number of the hop in the run, from 1.
+        hop: u32,
+        /// Stage with its facts.
+        #[serde(flatten)]
+        stage: HopStage,
     },
     /// A condition worth reporting that changed nothing.
     Warning {

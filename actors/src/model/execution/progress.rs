@@ -50,6 +50,8 @@ pub struct Progress {
     pub queued: Option<Queued>,
     /// Deferral of the execution; set once the ledger has recorded it, when the actor of the execution ends.
     pub deferred: Option<Deferral>,
+    /// True if the work is suspended until the next start of the service, and the actor of the execution ends.
+    pub is_suspended: bool,
     /// Outcome; set once the ledger has recorded it.
     pub outcome: Option<Outcome>,
     /// Counter that grows with every record of the execution in the ledger.
@@ -72,6 +74,7 @@ impl Progress {
             interactions: 0,
             queued: None,
             deferred: None,
+            is_suspended: false,
             outcome: None,
             revision: 0,
             raw_answer: None,
@@ -88,6 +91,12 @@ impl Progress {
             State::Waiting => false,
             _ => self.has_requested_input,
         }
+    }
+
+    /// Returns true if no other actor follows in this process: the execution has ended or is suspended.
+    #[must_use]
+    pub const fn has_left_actor(&self) -> bool {
+        self.outcome.is_some() || self.is_suspended
     }
 
     /// Sets the queue position, or clears it. Returns true if the position changed.

@@ -280,8 +280,8 @@ pub struct ExecutionFilter {
     pub code: Option<Code>,
     /// Restricts the list to failures of this category.
     pub category: Option<Category>,
-    /// Restricts the list to this kind of trigger: see [`Trigger::kind`].
-    pub trigger_kind: Option<String>,
+    /// Restricts the list to this trigger.
+    pub trigger: Option<TriggerFilter>,
     /// Restricts the list to executions of this schedule.
     pub schedule: Option<String>,
     /// Restricts the list to this conversation.
@@ -310,12 +310,30 @@ impl ExecutionFilter {
             && self.outcome.is_none_or(|outcome| record.outcome == Some(outcome))
             && self.code.is_none_or(|expected| code == Some(expected))
             && self.category.is_none_or(|expected| code.map(Code::category) == Some(expected))
-            && self.trigger_kind.as_ref().is_none_or(|kind| record.trigger.kind() == kind)
+            && self.trigger.as_ref().is_none_or(|filter| filter.matches(&record.trigger))
             && self.schedule.as_deref().is_none_or(|id| record.trigger.schedule() == Some(id))
             && self.context.as_ref().is_none_or(|context| record.context == *context)
             && self.since.is_none_or(|since| record.accepted_at >= since)
             && self.until.is_none_or(|until| record.accepted_at < until)
             && self.before.is_none_or(|before| record.id < before)
+    }
+}
+
+/// Filter for the trigger of executions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TriggerFilter {
+    /// Triggers of this kind: see [`Trigger::kind`].
+    Kind(String),
+    /// The hops of this run.
+    HopsOf(ExecutionId),
+}
+
+impl TriggerFilter {
+    fn matches(&self, trigger: &Trigger) -> bool {
+        match self {
+            Self::Kind(kind) => trigger.kind() == kind,
+            Self::HopsOf(run) => trigger.hop().is_some_and(|hop| hop.parent == *run),
+        }
     }
 }
 

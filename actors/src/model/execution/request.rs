@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::{Content, Part};
+use super::hop::HopPosition;
 use super::trace::TraceContext;
 use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId, ScheduleId};
 
@@ -26,6 +27,8 @@ pub enum Trigger {
         /// Planned time.
         planned: DateTime<Utc>,
     },
+    /// Run of a team.
+    Hop(HopPosition),
 }
 
 impl Trigger {
@@ -36,6 +39,7 @@ impl Trigger {
             Self::Api => "api",
             Self::Probe => "probe",
             Self::Schedule { .. } => "schedule",
+            Self::Hop(_) => "hop",
         }
     }
 
@@ -43,8 +47,17 @@ impl Trigger {
     #[must_use]
     pub fn schedule(&self) -> Option<&str> {
         match self {
-            Self::Api | Self::Probe => None,
+            Self::Api | Self::Probe | Self::Hop(_) => None,
             Self::Schedule { id, .. } => Some(id.as_str()),
+        }
+    }
+
+    /// Returns the position in the run of a team, if such a run was the trigger.
+    #[must_use]
+    pub const fn hop(&self) -> Option<HopPosition> {
+        match self {
+            Self::Hop(position) => Some(*position),
+            Self::Api | Self::Probe | Self::Schedule { .. } => None,
         }
     }
 }

@@ -80,6 +80,7 @@ impl History for MemoryLedger {
         Ok(match outcome {
             None => Deletion::Unknown,
             Some(None) => Deletion::Unfinished,
+            Some(Some(_)) if rows.has_unfinished_run(id) => Deletion::Unfinished,
             Some(Some(_)) => {
                 rows.remove(id);
                 Deletion::Removed
@@ -97,6 +98,7 @@ impl History for MemoryLedger {
         let records = rows.executions.values().map(|row| &row.record);
         let ended = records.filter_map(|record| Some((record.ended_at?, record.id)));
         let mut ended: Vec<_> = ended.filter(|(at, _)| fits(*at)).collect();
+        ended.retain(|(_, id)| !rows.has_unfinished_run(*id));
         ended.sort_unstable();
         ended.truncate(batch.limit as usize);
         for (_, id) in &ended {

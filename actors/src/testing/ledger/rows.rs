@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 
 use super::interaction_row::InteractionRow;
+use crate::driver::report::split_into_chunks;
 use crate::model::access::principal::Token;
 use crate::model::agent::budget::Charge;
 use crate::model::agent::workspace::Workspace;
@@ -17,7 +18,6 @@ use crate::model::id::{AgentId, ExecutionId, PrincipalId};
 use crate::model::interaction::InteractionId;
 use crate::model::permission::PermissionDecision;
 use crate::ports::ledger::AcceptCommand;
-use crate::driver::report::split_into_chunks;
 
 /// All rows.
 #[derive(Default)]
@@ -95,6 +95,13 @@ impl LedgerRows {
 }
 
 impl LedgerRows {
+    /// Returns true if the execution is a hop whose run has not ended.
+    pub(super) fn has_unfinished_run(&self, id: ExecutionId) -> bool {
+        let hop = self.executions.get(&id).and_then(|row| row.record.trigger.hop());
+        let run = hop.and_then(|hop| self.executions.get(&hop.parent));
+        run.is_some_and(|run| run.record.outcome.is_none())
+    }
+
     /// Removes an execution with everything that belongs to it; its permission decisions stay.
     pub(super) fn remove(&mut self, id: ExecutionId) {
         self.executions.remove(&id);
@@ -214,6 +221,8 @@ impl LedgerRow {
             | EventKind::CheckOutput { .. }
             | EventKind::MalformedLine { .. }
             | EventKind::PermissionDecided { .. }
+            | EventKind::Planned { .. }
+            | EventKind::Hop { .. }
             | EventKind::Warning { .. } => {}
         }
         self.record.last_event += 1;

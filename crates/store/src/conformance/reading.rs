@@ -3,7 +3,7 @@
 use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
 use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::execution::event::{Chunk, TextChannel, TextRange};
-use algonius_actors::model::execution::record::ExecutionFilter;
+use algonius_actors::model::execution::record::{ExecutionFilter, TriggerFilter};
 use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
@@ -150,8 +150,14 @@ pub(crate) async fn history_is_filtered_by_each_filter(ledger: AnyLedger) {
         (ExecutionFilter { code: Some(Code::Killed), ..any() }, vec![]),
         (ExecutionFilter { category: Some(Category::Agent), ..any() }, vec![2]),
         (ExecutionFilter { category: Some(Category::System), ..any() }, vec![]),
-        (ExecutionFilter { trigger_kind: Some("api".to_owned()), ..any() }, vec![2, 1, 0]),
-        (ExecutionFilter { trigger_kind: Some("schedule".to_owned()), ..any() }, vec![]),
+        (
+            ExecutionFilter { trigger: Some(TriggerFilter::Kind("api".to_owned())), ..any() },
+            vec![2, 1, 0],
+        ),
+        (
+            ExecutionFilter { trigger: Some(TriggerFilter::Kind("schedule".to_owned())), ..any() },
+            vec![],
+        ),
         (ExecutionFilter { schedule: Some("nightly".to_owned()), ..any() }, vec![]),
         (ExecutionFilter { context: Some(ContextId("other".to_owned())), ..any() }, vec![1]),
         (ExecutionFilter { since: Some(at_second(20)), ..any() }, vec![2, 1]),

@@ -172,6 +172,8 @@ impl ExecutionRow {
             | EventKind::CheckOutput { .. }
             | EventKind::MalformedLine { .. }
             | EventKind::PermissionDecided { .. }
+            | EventKind::Planned { .. }
+            | EventKind::Hop { .. }
             | EventKind::Warning { .. } => {}
         }
         Ok(())

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use algonius_actors::driver::report::split_into_chunks;
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::execution::event::{Chunk, MAX_CHUNK_BYTES, TextChannel, TextRange};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::history::TextSlice;
-use algonius_actors::driver::report::split_into_chunks;
 use async_trait::async_trait;
 
 use crate::engine::fault::decode_error;

@@ -76,6 +76,8 @@ impl RecordEvents {
             | EventKind::InteractionOpened { .. }
             | EventKind::InteractionClosed { .. }
             | EventKind::PermissionDecided { .. }
+            | EventKind::Planned { .. }
+            | EventKind::Hop { .. }
             | EventKind::Warning { .. } => false,
         })
     }

@@ -18,15 +18,19 @@ const MAX_RELEASED_PAGES: i64 = 256;
 /// Fraction of all pages that may stay free: new data uses these pages.
 const FREE_PAGE_DIVISOR: i64 = 16;
 
-/// An execution with open push targets stays, because their notifications still need it. All dependent rows are
-/// removed with the execution.
+/// An execution with open push targets stays, because their notifications still need it. A hop stays until its run has
+/// ended, because the run reads its answer. All dependent rows are removed with the execution.
 const SELECT_ENDED: &str = "
     SELECT id FROM executions
     WHERE outcome IS NOT NULL AND ended_at >= $1 AND ended_at < $2 AND NOT EXISTS (
         SELECT 1 FROM push_targets WHERE execution = executions.id AND stage = 'open')
+        AND NOT EXISTS (
+            SELECT 1 FROM executions AS run WHERE run.id = unhex(executions.parent, '-') AND run.outcome IS NULL)
     ORDER BY ended_at, id LIMIT $3";
 
-const DELETE_EXECUTION: &str = "DELETE FROM executions WHERE id = $1 AND outcome IS NOT NULL";
+const DELETE_EXECUTION: &str = "
+    DELETE FROM executions WHERE id = $1 AND outcome IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM executions AS run WHERE run.id = unhex(executions.parent, '-') AND run.outcome IS NULL)";
 
 #[async_trait]
 impl WriteCommand for RetentionBatch {

@@ -2,7 +2,7 @@
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::State;
-use algonius_actors::model::execution::record::ExecutionFilter;
+use algonius_actors::model::execution::record::{ExecutionFilter, TriggerFilter};
 
 use crate::engine::row_codec::micros;
 use crate::engine::sql::{self, SqlStatement};
@@ -59,8 +59,14 @@ fn push_subject_filters(query: &mut SqlStatement, filter: &ExecutionFilter) {
     if let Some(schedule) = &filter.schedule {
         query.push(" AND schedule = ").push_bind(schedule.clone());
     }
-    if let Some(trigger) = &filter.trigger_kind {
-        query.push(" AND made_by = ").push_bind(trigger.clone());
+    match &filter.trigger {
+        Some(TriggerFilter::Kind(kind)) => {
+            query.push(" AND made_by = ").push_bind(kind.clone());
+        }
+        Some(TriggerFilter::HopsOf(run)) => {
+            query.push(" AND parent = ").push_bind(run.to_string());
+        }
+        None => {}
     }
 }
 

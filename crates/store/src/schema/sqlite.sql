@@ -56,7 +56,11 @@ CREATE TABLE executions (
     workspace BLOB, -- Key of the folder that it may change.
     told TEXT GENERATED ALWAYS AS (COALESCE(outcome, state)) VIRTUAL,
     made_by TEXT GENERATED ALWAYS AS (
-        CASE json_type(origin) WHEN 'text' THEN origin ->> '$' ELSE 'schedule' END
+        CASE
+            WHEN json_type(origin) = 'text' THEN origin ->> '$'
+            WHEN origin -> '$.hop' IS NOT NULL THEN 'hop'
+            ELSE 'schedule'
+        END
     ) VIRTUAL,
     schedule TEXT GENERATED ALWAYS AS (
         COALESCE(origin ->> '$.schedule.id', origin ->> '$.schedule.schedule')
@@ -82,6 +86,7 @@ CREATE TABLE executions (
             ELSE 'working'
         END
     ) VIRTUAL,
+    parent TEXT GENERATED ALWAYS AS (origin ->> '$.hop.parent') VIRTUAL,
     UNIQUE (owner, agent, request_key)
 ) STRICT, WITHOUT ROWID;
 
@@ -98,6 +103,7 @@ CREATE INDEX executions_by_owner ON executions (owner, id);
 CREATE INDEX executions_by_status ON executions (agent, status_at, id);
 CREATE INDEX executions_by_status_of_owner ON executions (agent, owner, status_at, id);
 CREATE INDEX executions_by_status_in_context ON executions (agent, context, status_at, id);
+CREATE INDEX executions_by_parent ON executions (parent, id) WHERE parent IS NOT NULL;
 CREATE INDEX executions_unfinished ON executions (id) WHERE outcome IS NULL;
 CREATE INDEX executions_holding_slots ON executions (agent)
     WHERE outcome IS NULL AND state IN ('starting', 'running');

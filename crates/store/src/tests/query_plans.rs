@@ -8,11 +8,12 @@ use uuid::Uuid;
 use super::*;
 use crate::conformance::agent;
 use crate::queries::listing;
+use algonius_actors::model::execution::record::TriggerFilter;
 
 type FilterFn = fn(ExecutionFilter) -> ExecutionFilter;
 
 /// Filters, each with true if an index serves it.
-const FILTERS: [(FilterFn, bool); 16] = [
+const FILTERS: [(FilterFn, bool); 17] = [
     (|filter| ExecutionFilter { agent: Some(agent()), ..filter }, true),
     (|filter| ExecutionFilter { owner: Some(PrincipalId(Uuid::nil())), ..filter }, true),
     (|filter| ExecutionFilter { owner_name: Some("ann".to_owned()), ..filter }, true),
@@ -23,12 +24,22 @@ const FILTERS: [(FilterFn, bool); 16] = [
     (|filter| ExecutionFilter { outcome: Some(Outcome::Failed), ..filter }, true),
     (|filter| ExecutionFilter { code: Some(Code::Exit), ..filter }, true),
     (|filter| ExecutionFilter { schedule: Some("nightly".to_owned()), ..filter }, true),
+    (
+        |filter| ExecutionFilter {
+            trigger: Some(TriggerFilter::HopsOf(ExecutionId::fresh())),
+            ..filter
+        },
+        true,
+    ),
     (|filter| ExecutionFilter { context: Some(ContextId("c".to_owned())), ..filter }, true),
     (|filter| ExecutionFilter { before: Some(ExecutionId::fresh()), ..filter }, true),
     // These queries read executions in the order of their ids until the page is full.
     (|filter| ExecutionFilter { category: Some(Category::System), ..filter }, false),
     (|filter| ExecutionFilter { agents: Some(vec![agent()]), ..filter }, false),
-    (|filter| ExecutionFilter { trigger_kind: Some("api".to_owned()), ..filter }, false),
+    (
+        |filter| ExecutionFilter { trigger: Some(TriggerFilter::Kind("api".to_owned())), ..filter },
+        false,
+    ),
     (
         |filter| ExecutionFilter { since: Some(at_second(0)), until: Some(at_second(1)), ..filter },
         false,
@@ -55,6 +66,11 @@ async fn lists_use_an_index_and_no_sort() {
         assert!(!single_plan.contains("TEMP B-TREE"), "{single_plan}");
         assert_eq!(is_indexed(&single_plan), *is_found, "{number}: {single_plan}");
         for (narrow_further, also_found) in &FILTERS {
+            let is_replaced = narrow(page.clone()).trigger.is_some()
+                && narrow_further(page.clone()).trigger.is_some();
+            if is_replaced {
+                continue; // Both filters are the trigger of the query.
+            }
             let combined_plan = query_plan(&store, narrow_further(narrow(page.clone()))).await;
             assert!(!combined_plan.contains("TEMP B-TREE"), "{combined_plan}");
             let is_found = *is_found || *also_found;

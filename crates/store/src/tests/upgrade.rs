@@ -3,8 +3,14 @@
 use std::fs;
 use std::path::Path;
 
+use algonius_actors::model::execution::hop::HopPosition;
+use algonius_actors::model::execution::request::Trigger;
+use algonius_actors::ports::ledger::AcceptCommand;
+
 use super::*;
+use crate::conformance::{AnyLedger, accept_command, accept_execution, claim_execution};
 use crate::engine::sql::AccessMode;
+use algonius_actors::model::execution::record::TriggerFilter;
 
 fn change_database(data: &Path, statements: &str) {
     let mut connection =
@@ -34,7 +40,7 @@ async fn a_database_of_an_earlier_build_is_refused_with_a_fix() {
 #[tokio::test]
 async fn a_database_of_another_release_or_program_is_refused() {
     for (statement, expected) in [
-        ("user_version = 99", "they have version 99, and this release knows version 2 only"),
+        ("user_version = 99", "they have version 99, and this release knows version 3 only"),
         ("application_id = 7", "another program wrote them"),
     ] {
         let folder = TempDir::new().unwrap();
@@ -46,5 +52,51 @@ async fn a_database_of_another_release_or_program_is_refused() {
             matches!(&refused, StoreError::Tables { difference } if difference == expected),
             "{refused}"
         );
+    }
+}
+
+/// Statements that turn the present tables into those of version 2.
+const TO_VERSION_2: &str = "
+    DROP INDEX executions_by_parent;
+    ALTER TABLE executions DROP COLUMN parent;
+    ALTER TABLE executions DROP COLUMN made_by;
+    ALTER TABLE executions ADD COLUMN made_by TEXT GENERATED ALWAYS AS (
+        CASE json_type(origin) WHEN 'text' THEN origin ->> '$' ELSE 'schedule' END
+    ) VIRTUAL;
+    PRAGMA user_version = 2";
+
+#[tokio::test]
+async fn tables_of_version_2_are_upgraded_with_their_rows() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    let ledger: AnyLedger = Arc::<Store>::clone(&store);
+    let (id, _) = claim_execution(&ledger).await;
+    let before = ledger.execution(id).await.unwrap();
+    drop(ledger);
+    Arc::into_inner(store).unwrap().close().await;
+    let data = folder.path().join("data");
+    change_database(&data, TO_VERSION_2);
+    let store = Store::open(&data, Durability::Process).await.unwrap();
+    assert_eq!(store.execution(id).await.unwrap(), before);
+    let ledger: AnyLedger = Arc::new(store);
+    hops_are_listed(&ledger).await;
+}
+
+/// Checks that the hops of a run are found by their run and by their trigger.
+async fn hops_are_listed(ledger: &AnyLedger) {
+    let run = accept_execution(ledger).await;
+    let position = HopPosition { parent: run, root: run, number: 1 };
+    let hop = AcceptCommand { trigger: Trigger::Hop(position), ..accept_command("step") };
+    let hop_id = hop.id;
+    ledger.accept(hop).await.unwrap();
+    let by_run =
+        ExecutionFilter { trigger: Some(TriggerFilter::HopsOf(run)), ..ExecutionFilter::default() };
+    let by_trigger = ExecutionFilter {
+        trigger: Some(TriggerFilter::Kind("hop".to_owned())),
+        ..ExecutionFilter::default()
+    };
+    for filter in [by_run, by_trigger] {
+        let ids: Vec<_> = ledger.executions(filter).await.unwrap();
+        assert_eq!(ids.iter().map(|record| record.id).collect::<Vec<_>>(), [hop_id]);
     }
 }

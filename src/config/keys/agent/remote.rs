@@ -12,73 +12,12 @@ use crate::config::diagnostics::{Severity, from_message};
 use crate::config::table::secret::{VARIABLE_NOT_SET, is_open_to_others};
 use crate::config::table::{Section, Spanned};
 
-/// Keys that only agents with a program have.
-pub(crate) const PROGRAM_KEYS: [&str; 43] = [
-    "access_args",
-    "access_env",
-    "args",
-    "cli_args",
-    "command",
-    "consent",
-    "env",
-    "env_allow",
-    "env_file",
-    "env_from",
-    "failures",
-    "heartbeat",
-    "home",
-    "home_files",
-    "input",
-    "input_args",
-    "input_file",
-    "interactive_prompts",
-    "json_rpc",
-    "keep_alive",
-    "max_sessions",
-    "mode",
-    "model",
-    "model_args",
-    "network_env",
-    "on_supervisor_loss",
-    "output",
-    "output_file",
-    "overrides",
-    "params",
-    "program_version",
-    "prompt_silence",
-    "protocol",
-    "resources",
-    "sandbox",
-    "session",
-    "session_timeout",
-    "success",
-    "transient_exit_codes",
-    "transient_regex",
-    "turn",
-    "usage",
-    "user",
-];
-
 /// Bindings by keyword.
 const BINDINGS: [(&str, RemoteBinding); 2] =
     [("jsonrpc", RemoteBinding::JsonRpc), ("http+json", RemoteBinding::HttpJson)];
 /// Versions by keyword.
 const VERSIONS: [(&str, ProtocolVersion); 2] =
     [("1.0", ProtocolVersion::V1_0), ("0.3", ProtocolVersion::V0_3)];
-
-/// Reports each key of programs in the section of a remote agent.
-pub(crate) fn refuse_program_keys(section: &mut Section<'_>) {
-    let has_preset = section.has("preset");
-    for key in PROGRAM_KEYS.into_iter().chain(["working_dir", "preset"]) {
-        let Some(entry) = section.entry(key) else { continue };
-        // The preset itself has many of these keys, and is reported alone.
-        if !has_preset || key == "preset" {
-            let diagnostic = from_message("has a meaning for agents with a program only")
-                .hint("leave it out, or leave out `kind = \"remote\"`");
-            section.reader.error(&entry.position.hidden(), diagnostic);
-        }
-    }
-}
 
 /// Reads the section of a remote agent. In an agent of another kind, the section is a fault. A token that is not there
 /// has the severity `missing_severity`.

@@ -6,7 +6,7 @@ use algonius_actors::model::agent::quota::QuotaCredential;
 use algonius_actors::model::agent::remote::{RemoteBinding, RemoteSpec};
 
 use super::*;
-use crate::config::keys::agent::remote::PROGRAM_KEYS;
+use crate::config::keys::agent::kind::PROGRAM_KEYS;
 
 fn text(agent: &str, remote: &str) -> String {
     format!("[agents.a]\nkind = \"remote\"\n{agent}\n[agents.a.remote]\n{remote}\n")
@@ -15,7 +15,7 @@ fn text(agent: &str, remote: &str) -> String {
 fn remote(lines: &str) -> RemoteSpec {
     match settings(&text("", lines)).agents.remove(0).worker {
         AgentWorker::Remote(remote) => (*remote).clone(),
-        AgentWorker::Program { .. } => panic!("a program"),
+        AgentWorker::Program { .. } | AgentWorker::Team => panic!("another kind"),
     }
 }
 
@@ -128,6 +128,7 @@ fn each_agent_key_belongs_to_programs_or_to_all_kinds() {
         "start_timeout",
         "stop_grace",
         "stream_output",
+        "team",
         "timeout",
         "unredacted_response",
         "version",

@@ -1,8 +1,8 @@
 //! Answer of a program that writes events: incremental text, or the last of its messages.
 
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::Reporter;
 
 use super::answer_stream::AnswerStream;
 use super::draft_answer::DraftAnswer;

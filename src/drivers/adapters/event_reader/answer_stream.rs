@@ -1,11 +1,11 @@
 //! Answer that a program writes in pieces: shown as it grows, judged as a whole.
 
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{
     ANSWER_ARTIFACT_ID, EventKind, TextChannel, TextRange,
 };
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::Reporter;
 
 use crate::drivers::output::pump::{PumpedText, RawWriter};
 use crate::drivers::output::raw_text::TextStorage;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use algonius_actors::decide::output::artifact_stream::ArtifactPiece;
+use algonius_actors::driver::report::{OutputWriter, Reporter};
 use algonius_actors::model::execution::content::{Content, Part, StoredPart};
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::{OutputWriter, Reporter};
 
 use crate::drivers::output::display_label::label;
 

@@ -3,10 +3,10 @@
 //! A message is shown while it grows. A superseded message becomes a message of the agent, and followers start the
 //! answer anew after it.
 
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::Reporter;
 
 use crate::drivers::output::pump::{PumpedText, RawWriter};
 use crate::drivers::output::raw_text::TextStorage;

@@ -3,11 +3,11 @@
 use algonius_actors::decide::budget::cumulative_usage::CumulativeUsage;
 use algonius_actors::decide::output::artifact_stream::ArtifactPiece;
 use algonius_actors::driver::Work;
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::execution::content::{Content, Part};
 use algonius_actors::model::execution::event::{AgentStep, EventKind, MessageRole as Role};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::Reporter;
 
 use super::EventSummary;
 use super::answer::StreamedAnswer;

@@ -4,9 +4,9 @@
 //! the ledger with reports. So the first lines of an attempt are reported one by one while it runs, and at its end a
 //! warning gives the number of all of them.
 
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::Reporter;
 
 use crate::drivers::adapters::event_line::EventParseError;
 use crate::drivers::output::display_label::label;

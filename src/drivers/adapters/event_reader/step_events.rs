@@ -1,8 +1,8 @@
 //! Steps of a program during its work, for its followers.
 
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::event::{AgentStep, EventKind};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::Reporter;
 
 /// Greatest number of recorded steps of an attempt.
 const MAX_RECORDED_STEPS: usize = 1000;

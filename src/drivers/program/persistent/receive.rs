@@ -3,12 +3,12 @@
 use std::mem;
 use std::time::Duration;
 
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::TextChannel;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::{Exit, OutputMethod};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::Reporter;
 use algonius_warden::{OutputPipe, ProcessTree, ProgramExit};
 use tokio::sync::watch;
 use tokio::time::timeout;

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::io;
 
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::model::program::ProgramSpec;
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::Reporter;
 use serde_json::Value;
 
 use crate::drivers::files::scratch_dir::{FileContents, ProgramFile};

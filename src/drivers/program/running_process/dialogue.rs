@@ -1,7 +1,7 @@
 //! Dialogue with a program over its standard input while it runs.
 
-use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::driver::report::Reporter;
+use algonius_actors::ports::ledger::LedgerError;
 use algonius_warden::{StdinJournal, StdinPipe};
 use tokio::sync::watch;
 

@@ -2,12 +2,12 @@
 
 use std::io;
 
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::Exit;
 use algonius_actors::model::session::SessionId;
-use algonius_actors::driver::report::Reporter;
 
 use crate::drivers::program::session_resume::SessionUpdate;
 

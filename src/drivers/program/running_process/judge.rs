@@ -9,13 +9,13 @@ use algonius_actors::decide::classify::success_evaluation::{
 use algonius_actors::decide::host::resources::refusal_failure;
 use algonius_actors::decide::host::sandbox::{bwrap_failed, reports_denied_access};
 use algonius_actors::driver::Work;
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::resources::CgroupRefusals;
 use algonius_actors::model::program::{Exit, ProgramSpec};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::Reporter;
 use algonius_warden::MemoryAccount;
 use tokio::sync::{Mutex, OwnedSemaphorePermit};
 

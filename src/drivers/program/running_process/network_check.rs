@@ -4,9 +4,9 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::time::Duration;
 
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::program::ProgramSpec;
-use algonius_actors::driver::report::Reporter;
 use tokio::time::sleep;
 
 use crate::platform::network;

@@ -5,11 +5,11 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use algonius_actors::decide::budget::tokens;
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::agent::success_criteria::UsageRules;
 use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::Reporter;
 use algonius_warden::OutputRecording;
 use futures_util::FutureExt;
 use tokio::sync::{Notify, watch};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use algonius_actors::driver::report::Report;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::model::program::{InputMethod, OutputMethod, Variable, VariableSecrecy};
-use algonius_actors::driver::report::Report;
 
 use super::fixture::{AttemptRecord, Entry, ProgramFixture, program, shell};
 

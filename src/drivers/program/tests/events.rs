@@ -2,12 +2,12 @@
 
 use std::fs;
 
+use algonius_actors::driver::report::Report;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::execution::content::{PartKind, StoredPart};
 use algonius_actors::model::execution::event::{EventKind, MessageRole, TextChannel};
 use algonius_actors::model::program::OutputMethod;
-use algonius_actors::driver::report::Report;
 
 use super::fixture::{AttemptRecord, Entry, ProgramFixture, shell};
 

@@ -7,6 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use algonius_actors::driver::report::{
+    AttemptContext, BudgetMeter, BudgetUsages, Liveness, OutputSettings, ReplayFilter, Report,
+    Reporter, WriteBuffer,
+};
 use algonius_actors::driver::{Driver, Work};
 use algonius_actors::model::agent::success_criteria::{
     FailureMatchers, FailureRules, SuccessCriteria, UsageRules,
@@ -31,10 +35,6 @@ use algonius_actors::model::program::{
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::{LedgerError, WriteBatch};
 use algonius_actors::ports::sessions::NoSessions;
-use algonius_actors::driver::report::{
-    AttemptContext, BudgetMeter, BudgetUsages, Liveness, OutputSettings, ReplayFilter, Report,
-    Reporter, WriteBuffer,
-};
 use algonius_redact::Redactor;
 use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
 use algonius_warden::confinement::group::{CgroupRoot, ControlGroups};
@@ -84,9 +84,9 @@ impl EntryRecorder {
 fn entries_of(report: Report) -> Vec<Entry> {
     let (spawned, lines) = match &report {
         Report::Started { start_event: spawned, .. } => (spawned.clone(), WriteBatch::default()),
-        Report::Ended { batch: lines, .. } | Report::InputRequired { batch: lines, .. } => {
-            (None, lines.clone())
-        }
+        Report::Ended { batch: lines, .. }
+        | Report::InputRequired { batch: lines, .. }
+        | Report::Suspended { batch: lines, .. } => (None, lines.clone()),
         Report::UsageReported { .. }
         | Report::QuestionOpened { .. }
         | Report::QuestionWithdrawn { .. }

@@ -1,8 +1,8 @@
 //! Tests of requests that are refused before a process exists, and of refusals by the system.
 
+use algonius_actors::driver::report::Report;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::program::{InputMethod, OutputMethod};
-use algonius_actors::driver::report::Report;
 
 use super::fixture::{Entry, ProgramFixture, program, shell};
 

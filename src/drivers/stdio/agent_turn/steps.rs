@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use algonius_actors::decide::budget::cumulative_usage::CounterValues;
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::{FileChange, ToolStage};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::interaction::{AnswerValue, WireId};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::Reporter;
 use algonius_protocols::{
     AgentRequest, AgentRequestKind, AnsweredCall, Command, OpenFault, SessionStart, Step, TextRole,
     TokenUsage, ToolCall, ToolStatus, TurnOutcome,

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use algonius_actors::decide::permission;
 use algonius_actors::driver::Work;
+use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::permission::{OnUnauthorized, PermissionVerdict};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::driver::report::Reporter;
 use algonius_protocols::{AnsweredCall, ToolCall};
 use tokio::time::{Instant, sleep_until};
 

@@ -10,11 +10,12 @@ use algonius_actors::model::execution::State;
 use algonius_actors::model::execution::event::{
     ANSWER_ARTIFACT_ID, Event, EventKind, MessageRole, TextRange,
 };
+use algonius_actors::model::execution::hop::HopStage;
 use algonius_actors::model::execution::record::Record;
 use algonius_actors::model::failure::Failure;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::TaskView;
 use super::artifact::{ArtifactLosses, artifact};
@@ -113,6 +114,9 @@ impl TaskUpdates {
                 Ok(Some(self.metadata_event(event.at, ("usage", usage))))
             }
             EventKind::Step { step } => Ok(Some(self.metadata_event(event.at, ("step", step)))),
+            EventKind::Hop { hop, stage } => {
+                Ok(Some(self.metadata_event(event.at, ("step", hop_step(hop, &stage)))))
+            }
             EventKind::MalformedLine { line, reason, text } => {
                 let details = json!({"line": line, "reason": reason, "text": text});
                 Ok(Some(self.metadata_event(event.at, ("malformedLine", details))))
@@ -237,4 +241,22 @@ impl TaskUpdates {
 /// Returns true if a task in this state waits for its caller.
 const fn is_interrupted(state: TaskState) -> bool {
     matches!(state, TaskState::InputRequired | TaskState::AuthRequired)
+}
+
+/// Returns a stage of a hop as a step of the agent.
+fn hop_step(hop: u32, stage: &HopStage) -> Value {
+    match stage {
+        HopStage::Planned { step, agent, .. } => {
+            json!({"step": "hop", "hop": hop, "stage": "planned", "name": step, "agent": agent})
+        }
+        HopStage::Taken { execution } => {
+            json!({"step": "hop", "hop": hop, "stage": "taken", "execution": execution})
+        }
+        HopStage::Ended { outcome, code: None } => {
+            json!({"step": "hop", "hop": hop, "stage": "ended", "outcome": outcome})
+        }
+        HopStage::Ended { outcome, code: Some(code) } => {
+            json!({"step": "hop", "hop": hop, "stage": "ended", "outcome": outcome, "code": code})
+        }
+    }
 }

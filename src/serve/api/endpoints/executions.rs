@@ -9,11 +9,12 @@ use algonius_actors::model::id::ExecutionId;
 use crate::serve::api::endpoint::{ApiEndpoint, BodyContent, ContentSchema, schema_of};
 use crate::serve::api::executions::events_and_texts::{self, EventQuery, TextQuery};
 use crate::serve::api::executions::query::{ExportQuery, ListQuery, PageParameters};
-use crate::serve::api::executions::{self, create, detail, export};
+use crate::serve::api::executions::{self, create, detail, export, tree};
 use crate::wire::api::create_execution::{ExecutionRequest, IdempotencyKeyHeader};
 use crate::wire::api::history::{
     EventList, ExecutionDetail, ExportLine, TextPart, TextUpdate, WaitingPosition,
 };
+use crate::wire::api::tree::ExecutionTree;
 use crate::wire::api::{ExecutionEntry, ExecutionList};
 
 /// Description of the path parameter.
@@ -76,6 +77,12 @@ fn query_endpoints() -> Vec<ApiEndpoint> {
             .requires(Right::Read)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_response::<ExecutionDetail>(200, "The execution.")
+            .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
+        ApiEndpoint::get("/api/v1/executions/{id}/tree", tree::show)
+            .with_id("getExecutionTree", "Get one execution with the hops of its run.")
+            .requires(Right::Read)
+            .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
+            .with_response::<ExecutionTree>(200, "The execution.")
             .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
         ApiEndpoint::get("/api/v1/executions/{id}/events", events_and_texts::events)
             .with_id("listEvents", "List events of an execution, or follow them as a stream.")

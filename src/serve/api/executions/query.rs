@@ -2,7 +2,7 @@
 
 use algonius_actors::model::access::principal::{Caller, Right};
 use algonius_actors::model::code::{Category, Code};
-use algonius_actors::model::execution::record::{ExecutionFilter, IdPart};
+use algonius_actors::model::execution::record::{ExecutionFilter, IdPart, TriggerFilter};
 use algonius_actors::model::execution::{Outcome, State};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId};
@@ -25,7 +25,7 @@ const PARAMETERS_HINT: &str = "the query takes `agent`, `state`, `outcome`, `fai
 pub(super) const MAX_PAGE_SIZE: u32 = 1000;
 
 /// Values of the parameter `trigger`.
-const TRIGGERS: [&str; 3] = ["api", "probe", "schedule"];
+const TRIGGERS: [&str; 4] = ["api", "hop", "probe", "schedule"];
 
 /// Filter of executions.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -48,7 +48,7 @@ pub struct ListQuery {
     class: Option<String>,
     /// Name of the principal that sent the requests; a name other than the caller's own requires an administrator.
     caller: Option<String>,
-    /// Source of the executions: a caller or a schedule.
+    /// Source of the executions: a caller, a probe, a schedule or the run of a team.
     #[schemars(with = "Option<ExecutionSource>")]
     trigger: Option<String>,
     /// Id of the schedule.
@@ -111,6 +111,8 @@ pub struct ExportQuery {
 #[expect(dead_code, reason = "it is described, and read by `parse_trigger`")]
 enum ExecutionSource {
     Api,
+    Hop,
+    Probe,
     Schedule,
 }
 
@@ -165,7 +167,7 @@ impl ListQuery {
             outcome: parse_keyword("outcome", self.outcome.as_deref(), Outcome::parse)?,
             code: parse_keyword("failure", self.failure.as_deref(), Code::parse)?,
             category: parse_keyword("class", self.class.as_deref(), Category::parse)?,
-            trigger_kind: parse_keyword("trigger", self.trigger.as_deref(), parse_trigger)?,
+            trigger: parse_keyword("trigger", self.trigger.as_deref(), parse_trigger)?,
             schedule: self.schedule.clone(),
             context: self.context.clone().map(ContextId),
             since: parse_time("since", self.since.as_deref(), now)?,
@@ -206,8 +208,8 @@ fn parse_id_part(text: &str) -> Result<IdPart, Failure> {
     })
 }
 
-fn parse_trigger(name: &str) -> Option<String> {
-    TRIGGERS.contains(&name).then(|| name.to_owned())
+fn parse_trigger(name: &str) -> Option<TriggerFilter> {
+    TRIGGERS.contains(&name).then(|| TriggerFilter::Kind(name.to_owned()))
 }
 
 fn parse_keyword<T>(

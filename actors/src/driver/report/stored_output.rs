@@ -1,0 +1,109 @@
+//! Output of another execution, which the ledger stores redacted: read as text, or copied.
+
+use std::sync::Arc;
+
+use super::OutputWriter;
+use crate::decide::output::redact_parts::RedactedPart;
+use crate::model::execution::content::{PartKind, StoredPart};
+use crate::model::execution::event::{EventKind, MessageRole};
+use crate::model::id::ExecutionId;
+use crate::ports::ledger::{Ledger, LedgerError};
+
+/// Output of the last attempt of an execution that has ended.
+pub(crate) struct StoredOutput {
+    id: ExecutionId,
+    ledger: Arc<dyn Ledger>,
+}
+
+impl StoredOutput {
+    /// Creates the reader of an execution.
+    pub(crate) const fn new(id: ExecutionId, ledger: Arc<dyn Ledger>) -> Self {
+        Self { id, ledger }
+    }
+
+    /// Returns the events of the last attempt. An event without text counts whichever attempt recorded it.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger cannot be read.
+    pub(crate) async fn events(&self) -> Result<Vec<EventKind>, LedgerError> {
+        let record = self.ledger.execution(self.id).await?;
+        let last_attempt = record.map(|record| record.attempt_id);
+        let events = self.ledger.events(self.id, 0).await?.into_iter().map(|event| event.data);
+        let belongs_to_last_attempt = |event: &EventKind| match event {
+            EventKind::Message { pieces, .. } | EventKind::Artifact { pieces, .. } => {
+                pieces.first().is_none_or(|piece| Some(piece.text.attempt_id) == last_attempt)
+            }
+            _ => true,
+        };
+        Ok(events.filter(belongs_to_last_attempt).collect())
+    }
+
+    /// Returns the events of the answer: artifacts, and messages that are answers.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger cannot be read.
+    pub(crate) async fn answer(&self) -> Result<Vec<EventKind>, LedgerError> {
+        let is_answer = |event: &EventKind| {
+            matches!(
+                event,
+                EventKind::Artifact { .. }
+                    | EventKind::Message { speaker: MessageRole::AgentAnswer, .. }
+            )
+        };
+        Ok(self.events().await?.into_iter().filter(is_answer).collect())
+    }
+
+    /// Returns the text of the answer: its text and data, one artifact or message per line. Files are left out.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger cannot be read.
+    pub(crate) async fn answer_text(&self) -> Result<String, LedgerError> {
+        let mut texts: Vec<(Option<String>, String)> = Vec::new();
+        for event in self.answer().await? {
+            let (id, pieces, append) = match event {
+                EventKind::Artifact { id, pieces, append, .. } => (Some(id), pieces, append),
+                EventKind::Message { pieces, .. } => (None, pieces, false),
+                _ => continue,
+            };
+            let text = self.text_of(&pieces).await?;
+            match texts.iter_mut().find(|(known, _)| id.is_some() && *known == id) {
+                Some((_, known_text)) if append => known_text.push_str(&text),
+                Some((_, known_text)) => *known_text = text,
+                None => texts.push((id, text)),
+            }
+        }
+        let texts = texts.into_iter().map(|(_, text)| text).filter(|text| !text.is_empty());
+        Ok(texts.collect::<Vec<_>>().join("\n"))
+    }
+
+    async fn text_of(&self, pieces: &[StoredPart]) -> Result<String, LedgerError> {
+        let mut text = String::new();
+        for piece in pieces {
+            match piece.kind {
+                PartKind::Text => {}
+                PartKind::Data if text.is_empty() => {}
+                PartKind::Data => text.push('\n'),
+                PartKind::Bytes | PartKind::Url => continue,
+            }
+            text.push_str(&self.ledger.text(self.id, piece.text).await?);
+        }
+        Ok(text)
+    }
+
+    /// Copies parts of the output to another execution. Their text is redacted already.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger cannot be read, or did not commit.
+    pub(crate) async fn copy_pieces(
+        &self,
+        pieces: &[StoredPart],
+        output_writer: &mut OutputWriter,
+    ) -> Result<Vec<StoredPart>, LedgerError> {
+        let mut parts = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            let text = self.ledger.text(self.id, piece.text).await?;
+            parts.push(RedactedPart::from_stored(piece, text));
+        }
+        output_writer.store_parts(parts).await
+    }
+}

@@ -1,0 +1,204 @@
+//! Requests of a team's run to its members. The run acts for its owner, who needs no right to the members.
+
+use std::time::Duration;
+
+use super::Requests;
+use super::wait::wait_for_drain;
+use tokio::sync::watch;
+
+use crate::agent::SubmitReply;
+use crate::execution::recover::{end_execution, read_request};
+use crate::gateway::reader::Reader;
+use crate::model::code::Code;
+use crate::model::execution::progress::Progress;
+use crate::model::execution::record::{ExecutionFilter, Record, TriggerFilter};
+use crate::model::execution::request::Request;
+use crate::model::execution::{Outcome, State};
+use crate::model::failure::Failure;
+use crate::model::id::ExecutionId;
+use crate::ports::ledger::LedgerError;
+use crate::services::Services;
+
+/// Pause before a failed read or write is repeated.
+const LEDGER_PAUSE: Duration = Duration::from_secs(1);
+/// Time after which a cancellation is sent again.
+const CANCELLATION_INTERVAL: Duration = Duration::from_secs(5);
+/// Pause before another cancellation of a hop that no actor has.
+const LOOKUP_PAUSE: Duration = Duration::from_millis(100);
+
+/// State of a hop, as far as its run is concerned.
+pub(crate) enum HopState {
+    /// The hop has ended.
+    Ended(Box<Record>),
+    /// The member waits for an answer between two turns.
+    AwaitsAnswer(Box<Record>),
+    /// The hop is waiting, or it runs.
+    Open(Box<Record>),
+    /// The execution was removed.
+    Unknown,
+}
+
+/// Handle that a team's run uses: it sends hops, reads them and ends them.
+#[derive(Clone)]
+pub(crate) struct TeamRequests {
+    requests: Requests,
+}
+
+impl TeamRequests {
+    /// Creates the handle of a run.
+    pub(crate) const fn new(requests: Requests) -> Self {
+        Self { requests }
+    }
+
+    /// Returns the reader of executions.
+    pub(crate) const fn reader(&self) -> &Reader {
+        &self.requests.reader
+    }
+
+    /// Returns the services of the tree.
+    pub(crate) const fn services(&self) -> &Services {
+        &self.requests.reader.services
+    }
+
+    /// Waits until a hop has ended or has a question; see [`Requests::wait_until_settled`].
+    ///
+    /// # Errors
+    /// Returns an error if the end cannot be recorded now.
+    pub(crate) async fn wait_until_settled(
+        &self,
+        record: &Record,
+        progress: Option<watch::Receiver<Progress>>,
+    ) -> Result<(), Failure> {
+        self.requests.wait_until_settled(&record.agent, record.id, progress).await.map(drop)
+    }
+
+    /// Sends a hop to its member. Returns once the request is recorded. A hop that was sent before is found by its key.
+    ///
+    /// # Errors
+    /// Returns an error if the request is rejected; then nothing was recorded.
+    pub(crate) async fn submit_hop(&self, request: Request) -> Result<SubmitReply, Failure> {
+        let keys = self.services().keyring.request_keys(&request);
+        self.requests.send(request, keys, None).await
+    }
+
+    /// Returns true if the original input of an execution is still known.
+    ///
+    /// # Errors
+    /// Returns an error if the input could not be read.
+    pub(crate) async fn has_original_input(&self, id: ExecutionId) -> Result<bool, LedgerError> {
+        let services = self.services();
+        match services.ledger.execution(id).await? {
+            Some(record) => Ok(read_request(services, &record).await?.is_ok()),
+            None => Ok(false),
+        }
+    }
+
+    /// Returns the present state of a hop.
+    ///
+    /// # Errors
+    /// Returns an error if the execution could not be read.
+    pub(crate) async fn hop_state(&self, id: ExecutionId) -> Result<HopState, LedgerError> {
+        let record = self.services().ledger.execution(id).await?;
+        Ok(match record.map(Box::new) {
+            None => HopState::Unknown,
+            Some(record) if record.outcome.is_some() => HopState::Ended(record),
+            Some(record) if record.awaits_answer() => HopState::AwaitsAnswer(record),
+            Some(record) => HopState::Open(record),
+        })
+    }
+
+    /// Returns true if an actor performs the hop now: it neither waits nor is suspended.
+    pub(crate) async fn is_hop_active(&self, record: &Record) -> bool {
+        let progress = self.reader().watch(&record.agent, record.id).await;
+        progress.is_some_and(|progress| {
+            let Progress { state, deferred, is_suspended, .. } = &*progress.borrow();
+            !matches!(state, State::Idle | State::Waiting) && deferred.is_none() && !is_suspended
+        })
+    }
+
+    /// Cancels a hop, and returns once it has ended.
+    pub(crate) async fn end_hop(&self, id: ExecutionId, reason: &str) {
+        loop {
+            match self.try_end_hop(id, reason).await {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::error!(execution = %id, %error, "hop not cancelled, trying again");
+                    tokio::time::sleep(LEDGER_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Cancels a hop, and waits for its end for a limited time. Returns true if the hop has ended. The record is read each
+    /// time, because the hop may change its state before the cancellation arrives.
+    async fn try_end_hop(&self, id: ExecutionId, reason: &str) -> Result<bool, LedgerError> {
+        let services = self.services();
+        let record = match self.hop_state(id).await? {
+            HopState::Ended(_) | HopState::Unknown => return Ok(true),
+            HopState::AwaitsAnswer(record) | HopState::Open(record) => record,
+        };
+        match self.requests.send_cancellation(&record, reason.to_owned()).await {
+            Some(mut progress) => {
+                let end = async {
+                    progress.wait_for(|progress| progress.outcome.is_some()).await.is_err()
+                };
+                // A crashed actor is replaced, and the next cancellation reaches the other one.
+                let is_lost = tokio::time::timeout(CANCELLATION_INTERVAL, end).await;
+                if is_lost == Ok(true) {
+                    tokio::time::sleep(LOOKUP_PAUSE).await;
+                }
+            }
+            None if record.awaits_answer() => {
+                // Its actor may be stopping. Later the same answer means that no actor will have it, for example because
+                // the member is quarantined; it holds nothing but its record.
+                tokio::time::sleep(LEDGER_PAUSE).await;
+                if let HopState::AwaitsAnswer(record) = self.hop_state(id).await?
+                    && self.requests.send_cancellation(&record, reason.to_owned()).await.is_none()
+                {
+                    let failure = Failure::new(Code::Cancelled, reason);
+                    end_execution(services, &record, Outcome::Cancelled, failure).await?;
+                }
+            }
+            None => tokio::time::sleep(LOOKUP_PAUSE).await,
+        }
+        Ok(false)
+    }
+
+    /// Cancels all unfinished hops of a run, and returns once they have ended.
+    pub(crate) async fn end_hops(&self, run: ExecutionId, reason: &str) {
+        loop {
+            match self.unfinished_hops(run).await {
+                Ok(hops) => {
+                    for hop in hops {
+                        self.end_hop(hop.id, reason).await;
+                    }
+                    return;
+                }
+                Err(error) => {
+                    tracing::error!(execution = %run, %error, "hops not read, trying again");
+                    tokio::time::sleep(LEDGER_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn unfinished_hops(&self, run: ExecutionId) -> Result<Vec<Record>, LedgerError> {
+        let filter = ExecutionFilter {
+            trigger: Some(TriggerFilter::HopsOf(run)),
+            unfinished: true,
+            ..ExecutionFilter::default()
+        };
+        self.services().ledger.executions(filter).await
+    }
+
+    /// Returns true while the service stops.
+    pub(crate) fn is_draining(&self) -> bool {
+        *self.reader().link.draining.borrow()
+    }
+
+    /// Returns once the service stops.
+    pub(crate) async fn wait_for_drain(&self) {
+        wait_for_drain(&mut self.reader().link.draining.clone()).await;
+    }
+}

@@ -1,0 +1,139 @@
+//! Driver of teams: each attempt is a run, which sends its hops to the members through the handle of the requests.
+//!
+//! A run holds no process. Its facts are events of its execution, so a run can always be claimed and resumed.
+
+mod hop_sending;
+mod hop_wait;
+mod run;
+mod run_end;
+mod run_output;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tracing::Instrument;
+
+use self::run::{RunStart, TeamAttempt};
+use crate::driver::report::Reporter;
+use crate::driver::{AttemptLease, ClaimedWork, Driver, Lease, Work};
+use crate::gateway::requests::TeamRequests;
+use crate::gateway::requests_slot::RequestsSlot;
+use crate::model::agent::AgentSpec;
+use crate::model::agent::workspace::Workspace;
+use crate::model::execution::AttemptId;
+use crate::model::execution::request::Request;
+use crate::model::id::ExecutionId;
+
+/// Reason in the history of the hops of a run that ends.
+const RUN_ENDS: &str = "the run of its team ends";
+
+/// Driver of a team. It needs a tokio runtime.
+pub struct TeamDriver {
+    requests_slot: RequestsSlot,
+}
+
+impl TeamDriver {
+    /// Creates a driver that sends its requests through the handle in the slot.
+    #[must_use]
+    pub const fn new(requests_slot: RequestsSlot) -> Self {
+        Self { requests_slot }
+    }
+
+    fn spawn_run(&self, work: Work, reporter: Reporter, start: RunStart) -> Lease {
+        let (stop, stop_order) = watch::channel(false);
+        let (run, slot) = (work.execution, self.requests_slot.clone());
+        let attempt = async move {
+            let requests = TeamRequests::new(slot.requests().await);
+            TeamAttempt::new(requests, work, start).run(reporter, StopOrder(stop_order)).await;
+        };
+        let task = tokio::spawn(attempt.instrument(tracing::Span::current()));
+        Box::new(TeamLease {
+            run,
+            requests_slot: self.requests_slot.clone(),
+            stop,
+            task: Some(task),
+        })
+    }
+}
+
+#[async_trait]
+impl Driver for TeamDriver {
+    /// Returns no workspace: the members have theirs.
+    async fn workspace(&self, _: &AgentSpec, _: &Request) -> Option<Workspace> {
+        None
+    }
+
+    fn start(&self, work: Work, reporter: Reporter) -> Lease {
+        self.spawn_run(work, reporter, RunStart::New)
+    }
+
+    fn claim(&self, _: ExecutionId, _: AttemptId) -> Option<ClaimedWork> {
+        // A run makes no progress without the service, so its time starts anew.
+        Some(ClaimedWork { run_time: Some(Duration::ZERO) })
+    }
+
+    fn resume(&self, work: Work, reporter: Reporter) -> Lease {
+        self.spawn_run(work, reporter, RunStart::Resumed)
+    }
+
+    async fn terminate(&self, execution: ExecutionId, _: AttemptId) {
+        let requests = TeamRequests::new(self.requests_slot.requests().await);
+        requests.end_hops(execution, RUN_ENDS).await;
+    }
+}
+
+/// Receiver of the order to stop.
+struct StopOrder(watch::Receiver<bool>);
+
+impl StopOrder {
+    /// Returns true if the run has to stop.
+    fn is_given(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Returns once the run has to stop. A dropped lease is no order: another run continues.
+    async fn wait(&mut self) {
+        if self.0.wait_for(|is_ordered| *is_ordered).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Lease of a run. If it is dropped without a clean-up, the run stops at once, and its hops continue: another actor
+/// resumes the run.
+struct TeamLease {
+    run: ExecutionId,
+    requests_slot: RequestsSlot,
+    stop: watch::Sender<bool>,
+    task: Option<JoinHandle<()>>,
+}
+
+#[async_trait]
+impl AttemptLease for TeamLease {
+    fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    async fn clean(mut self: Box<Self>) {
+        let Some(task) = self.task.as_mut() else { return };
+        let result = task.await;
+        if let Err(error) = &result {
+            tracing::error!(execution = %self.run, %error, "run of a team failed");
+        }
+        // A run ends its hops before its own end. One that was suspending itself when it had to stop has left them.
+        if result.is_err() || *self.stop.borrow() {
+            let requests = TeamRequests::new(self.requests_slot.requests().await);
+            requests.end_hops(self.run, RUN_ENDS).await;
+        }
+    }
+}
+
+impl Drop for TeamLease {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}

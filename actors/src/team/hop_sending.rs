@@ -1,0 +1,180 @@
+//! Sending of hops: their requests, and the repetition of refused ones.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::StopOrder;
+use super::run_end::{TeamRunEnd, lost_input_failure};
+use crate::agent::SubmitReply;
+use crate::decide::team::{Hop, TeamRun};
+use crate::driver::Work;
+use crate::driver::report::StoredOutput;
+use crate::gateway::requests::TeamRequests;
+use crate::model::agent::team::TeamStep;
+use crate::model::code::{Category, Code};
+use crate::model::execution::hop::{HopPosition, HopStage};
+use crate::model::execution::progress::Progress;
+use crate::model::execution::request::{Input, Overrides, Request, RequestOrigin, Trigger};
+use crate::model::execution::trace::TraceContext;
+use crate::model::id::{AgentId, ExecutionId, MessageId};
+use crate::ports::ledger::LedgerError;
+
+/// First pause before a refused request is sent again; each further pause is twice as long.
+const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// Longest pause before a refused request is sent again.
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
+
+/// Sender of the hops of one run.
+pub(super) struct HopSender {
+    pub(super) requests: TeamRequests,
+    pub(super) work: Work,
+}
+
+/// Result of sending a hop.
+pub(super) enum Sending {
+    /// The member has the request, as this execution.
+    Accepted(ExecutionId, Option<watch::Receiver<Progress>>),
+    /// The member refused the request for good.
+    Refused(Code),
+    /// The run ends, or is suspended.
+    Interrupted(TeamRunEnd),
+}
+
+/// Pauses before a refused request is sent again.
+struct RetryPause(Duration);
+
+impl RetryPause {
+    /// Waits for the present pause. The next pause is twice as long.
+    async fn wait(&mut self) {
+        let pause = self.0;
+        self.0 = (pause * 2).min(MAX_RETRY_PAUSE);
+        sleep(pause).await;
+    }
+}
+
+impl HopSender {
+    /// Returns the fact that a hop with this request is planned.
+    pub(super) fn planned(&self, step: &TeamStep, request: &Request) -> HopStage {
+        let (step, agent) = (step.id.clone(), step.agent.clone());
+        HopStage::Planned { step, agent, input: self.input_digest(request) }
+    }
+
+    /// Sends a hop, unless its member has it. Without the planned request, an earlier process planned the hop.
+    pub(super) async fn send(
+        &self,
+        run: &TeamRun,
+        hop: &Hop,
+        planned_request: &mut Option<Request>,
+        stop: &mut StopOrder,
+    ) -> Result<Sending, LedgerError> {
+        let request = match planned_request.take() {
+            Some(request) => request,
+            None => {
+                let request = self.request(run, (hop.number, &hop.agent)).await?;
+                // The crash may have come between the request and its record here.
+                if let Some(execution) = self.find_hop(hop).await? {
+                    return Ok(Sending::Accepted(execution, None));
+                }
+                if self.input_digest(&request) != hop.input {
+                    return Ok(Sending::Interrupted(TeamRunEnd::Failed(lost_input_failure())));
+                }
+                request
+            }
+        };
+        self.submit(hop, &request, stop).await
+    }
+
+    /// Submits the request of a hop until its member has accepted or refused it.
+    async fn submit(
+        &self,
+        hop: &Hop,
+        request: &Request,
+        stop: &mut StopOrder,
+    ) -> Result<Sending, LedgerError> {
+        let mut pause = RetryPause(FIRST_RETRY_PAUSE);
+        loop {
+            let failure = match self.requests.submit_hop(request.clone()).await {
+                Ok(SubmitReply { execution, progress, .. }) => {
+                    return Ok(Sending::Accepted(execution, progress));
+                }
+                Err(failure) if failure.code == Code::Draining => {
+                    return Ok(Sending::Interrupted(TeamRunEnd::Suspended));
+                }
+                Err(failure) if is_transient(failure.code) => failure,
+                Err(failure) => {
+                    // An earlier submission without an answer may have been accepted.
+                    return Ok(match self.find_hop(hop).await? {
+                        Some(execution) => Sending::Accepted(execution, None),
+                        None => Sending::Refused(failure.code),
+                    });
+                }
+            };
+            let (execution, number) = (self.work.execution, hop.number);
+            tracing::warn!(%execution, hop = number, %failure, "hop refused, trying again");
+            // The member may have accepted the request: the next submission tells, also when the run has to stop.
+            let is_unknown = matches!(failure.code, Code::AcceptTimeout | Code::Internal);
+            tokio::select! {
+                () = pause.wait() => {}
+                () = stop.wait(), if !is_unknown => {
+                    return Ok(Sending::Interrupted(TeamRunEnd::Stopped));
+                }
+                () = self.requests.wait_for_drain() => {
+                    return Ok(Sending::Interrupted(TeamRunEnd::Suspended));
+                }
+            }
+        }
+    }
+
+    /// Returns the request of a hop: the first hop has the input of the run, and each other one the latest answer.
+    pub(super) async fn request(
+        &self,
+        run: &TeamRun,
+        (number, agent): (u32, &AgentId),
+    ) -> Result<Request, LedgerError> {
+        let Work { execution, attempt_id, request, .. } = &self.work;
+        let input = match run.answered_hop_before(number).and_then(|hop| hop.execution) {
+            Some(answered) => {
+                let ledger = Arc::clone(&self.requests.services().ledger);
+                Input::from_text(StoredOutput::new(answered, ledger).answer_text().await?)
+            }
+            None => Input { parts: request.input.parts.clone(), ..Input::default() },
+        };
+        let root = request.origin.trigger.hop().map_or(*execution, |hop| hop.root);
+        let trigger = Trigger::Hop(HopPosition { parent: *execution, root, number });
+        let trace =
+            TraceContext::of_attempt(request.origin.trace.as_ref(), *execution, *attempt_id);
+        let (owner, hops) = (request.origin.owner, request.origin.hops);
+        Ok(Request {
+            agent: agent.clone(),
+            origin: RequestOrigin { owner, trigger, trace: Some(trace), hops },
+            message: MessageId(format!("{execution}-hop-{number}")),
+            idempotency_key: None,
+            context: request.context.clone(),
+            starts_context: request.starts_context,
+            continued_execution: None,
+            inherited_overrides: Overrides::default(),
+            input,
+        })
+    }
+
+    /// Returns the execution of a hop, if the member has accepted its request.
+    pub(super) async fn find_hop(&self, hop: &Hop) -> Result<Option<ExecutionId>, LedgerError> {
+        let Work { execution, request, .. } = &self.work;
+        self.requests.reader().find_hop((*execution, request.origin.owner), hop).await
+    }
+
+    fn input_digest(&self, request: &Request) -> String {
+        let digest = self.requests.services().keyring.body_digest(request);
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Returns true if the member may accept the same request soon.
+fn is_transient(code: Code) -> bool {
+    // `internal` is the answer when the actor of the member is being replaced.
+    code.category() == Category::Transient
+        || matches!(code, Code::LedgerUnavailable | Code::Internal)
+}

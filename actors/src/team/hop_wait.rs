@@ -1,0 +1,132 @@
+//! Wait of a run for the end of a hop.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::StopOrder;
+use super::run_end::TeamRunEnd;
+use crate::decide::team::HopEnd;
+use crate::gateway::requests::{HopState, TeamRequests};
+use crate::model::code::Code;
+use crate::model::execution::Outcome;
+use crate::model::execution::progress::Progress;
+use crate::model::execution::record::Record;
+use crate::model::id::ExecutionId;
+use crate::ports::ledger::LedgerError;
+
+/// Interval of the checks of a hop while the service stops.
+const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// Interval of the checks of a hop whose member waits for an answer.
+const QUESTION_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// Pause before an end that cannot be recorded is awaited again.
+const RECORD_PAUSE: Duration = Duration::from_secs(1);
+/// Reason in the history of a hop that requested input.
+const INPUT_REQUESTED: &str = "it requested input, which its team does not pass on";
+
+/// Result of a wait for a hop.
+pub(super) enum HopWait {
+    /// The hop has ended.
+    Ended(HopEnd),
+    /// The run has to stop. Or the service stops, and nobody performs the hop before the next start.
+    Interrupted(TeamRunEnd),
+}
+
+/// Waiter for the hops of one run.
+pub(super) struct HopWaiter<'r> {
+    pub(super) requests: &'r TeamRequests,
+}
+
+impl HopWaiter<'_> {
+    /// Waits for the end of a hop, or until the run has to stop or to be suspended.
+    pub(super) async fn wait_for_hop(
+        &self,
+        execution: ExecutionId,
+        progress: Option<watch::Receiver<Progress>>,
+        stop: &mut StopOrder,
+    ) -> Result<HopWait, LedgerError> {
+        tokio::select! {
+            biased;
+            () = stop.wait() => Ok(HopWait::Interrupted(TeamRunEnd::Stopped)),
+            result = self.wait_for_end(execution, progress) => result,
+            () = self.requests.wait_for_drain() => tokio::select! {
+                biased;
+                () = stop.wait() => Ok(HopWait::Interrupted(TeamRunEnd::Stopped)),
+                result = self.wait_while_draining(execution) => result,
+            },
+        }
+    }
+
+    /// Waits for the end of a hop.
+    async fn wait_for_end(
+        &self,
+        execution: ExecutionId,
+        mut progress: Option<watch::Receiver<Progress>>,
+    ) -> Result<HopWait, LedgerError> {
+        loop {
+            let record = match self.requests.hop_state(execution).await? {
+                HopState::Ended(record) => return Ok(HopWait::Ended(end_of(&record))),
+                HopState::Unknown => return Ok(removed()),
+                HopState::AwaitsAnswer(record) => return self.refuse_question(&record).await,
+                HopState::Open(record) => record,
+            };
+            if record.has_open_interactions() {
+                // The question is answered at the member, whose process waits for the answer.
+                sleep(QUESTION_CHECK_INTERVAL).await;
+                continue;
+            }
+            let wait = self.requests.wait_until_settled(&record, progress.take()).await;
+            if let Err(failure) = wait {
+                tracing::warn!(%execution, %failure, "end of hop not recorded, waiting");
+                sleep(RECORD_PAUSE).await;
+            }
+        }
+    }
+
+    /// Waits for the end of a hop that is performed now. A hop that waits is performed after the next start.
+    async fn wait_while_draining(&self, execution: ExecutionId) -> Result<HopWait, LedgerError> {
+        loop {
+            let is_active = match self.requests.hop_state(execution).await? {
+                HopState::Ended(record) => return Ok(HopWait::Ended(end_of(&record))),
+                HopState::Unknown => return Ok(removed()),
+                HopState::AwaitsAnswer(_) => false,
+                HopState::Open(record) => self.requests.is_hop_active(&record).await,
+            };
+            if !is_active {
+                // The hop may have ended between the two reads.
+                return Ok(match self.requests.hop_state(execution).await? {
+                    HopState::Ended(record) => HopWait::Ended(end_of(&record)),
+                    _ => HopWait::Interrupted(TeamRunEnd::Suspended),
+                });
+            }
+            sleep(DRAIN_CHECK_INTERVAL).await;
+        }
+    }
+
+    /// Ends a hop that requested input of the caller between two turns.
+    async fn refuse_question(&self, record: &Record) -> Result<HopWait, LedgerError> {
+        self.requests.end_hop(record.id, INPUT_REQUESTED).await;
+        Ok(match self.requests.hop_state(record.id).await? {
+            // Somebody has answered in the meantime.
+            HopState::Ended(record) if record.outcome != Some(Outcome::Cancelled) => {
+                HopWait::Ended(end_of(&record))
+            }
+            _ => {
+                let (outcome, code) = (Outcome::Cancelled, Some(Code::Unsupported));
+                HopWait::Ended(HopEnd { outcome, code })
+            }
+        })
+    }
+}
+
+/// Returns the end of a hop by the record of its execution, which has ended.
+pub(super) fn end_of(record: &Record) -> HopEnd {
+    let code = record.failure.as_ref().map(|failure| failure.code);
+    HopEnd { outcome: record.outcome.unwrap_or(Outcome::Failed), code }
+}
+
+/// Returns the end of a hop whose execution was removed.
+fn removed() -> HopWait {
+    HopWait::Ended(HopEnd { outcome: Outcome::Failed, code: Some(Code::ExecutionUnknown) })
+}

@@ -1,0 +1,257 @@
+//! Run of a team: performs the actions of [`decide::team`](crate::decide::team), and records the facts between them.
+
+use std::mem;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::hop_sending::{HopSender, Sending};
+use super::hop_wait::{HopWait, HopWaiter, end_of};
+use super::run_end::{TeamRunEnd, hop_failure, lost_input_failure};
+use super::run_output::RunOutput;
+use super::{RUN_ENDS, StopOrder};
+use crate::decide::recovery::interruption_failure;
+use crate::decide::team::{HopEnd, TeamAction, TeamRun};
+use crate::driver::Work;
+use crate::driver::report::Reporter;
+use crate::gateway::requests::{HopState, TeamRequests};
+use crate::model::code::Code;
+use crate::model::execution::event::EventKind;
+use crate::model::execution::hop::HopStage;
+use crate::model::execution::progress::Progress;
+use crate::model::execution::request::Request;
+use crate::model::execution::{Outcome, State};
+use crate::model::failure::Failure;
+use crate::model::id::ExecutionId;
+use crate::ports::ledger::LedgerError;
+
+/// Pause before an action is repeated that failed because of the ledger.
+const LEDGER_PAUSE: Duration = Duration::from_secs(1);
+
+/// Start of an attempt at a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RunStart {
+    /// The run starts.
+    New,
+    /// The run continues after a crash, a suspension or an upgrade.
+    Resumed,
+}
+
+/// Attempt at a run.
+pub(super) struct TeamAttempt {
+    sender: HopSender,
+    start: RunStart,
+}
+
+/// State of a run between two actions.
+#[derive(Default)]
+struct RunState {
+    /// Facts of the run, once they are known.
+    run: Option<TeamRun>,
+    /// Request of the hop that this process planned last, until it is sent.
+    planned_request: Option<Request>,
+    /// Progress of the hop that this process sent last.
+    progress: Option<watch::Receiver<Progress>>,
+    /// True if an earlier process, or an action that the ledger interrupted, may have written a part of the output.
+    is_repeated: bool,
+    /// True if the start of the run is reported.
+    is_started: bool,
+}
+
+impl RunState {
+    /// Reports once that the run runs. Its plan is recorded by now.
+    fn report_start(&mut self, reporter: &Reporter) {
+        if !mem::replace(&mut self.is_started, true) {
+            reporter.report_start(None);
+        }
+    }
+}
+
+impl TeamAttempt {
+    pub(super) const fn new(requests: TeamRequests, work: Work, start: RunStart) -> Self {
+        Self { sender: HopSender { requests, work }, start }
+    }
+
+    const fn requests(&self) -> &TeamRequests {
+        &self.sender.requests
+    }
+
+    const fn execution(&self) -> ExecutionId {
+        self.sender.work.execution
+    }
+
+    /// Returns the output of the run.
+    fn output<'r>(&'r self, state: &RunState, reporter: &'r Reporter) -> RunOutput<'r> {
+        let (run, ledger) = (self.execution(), &self.requests().services().ledger);
+        RunOutput { run, ledger, reporter, is_repeated: state.is_repeated }
+    }
+
+    /// Runs the attempt, and reports its end.
+    pub(super) async fn run(self, reporter: Reporter, mut stop: StopOrder) {
+        let mut state = RunState { is_repeated: self.is_resumed(), ..RunState::default() };
+        let end = self.drive(&mut state, &reporter, &mut stop).await;
+        if !matches!(end, TeamRunEnd::Suspended) {
+            // Before the report: a hop does not outlive its run.
+            self.requests().end_hops(self.execution(), RUN_ENDS).await;
+            if let Err(error) = self.record_last_end(&state, &reporter).await {
+                tracing::error!(execution = %self.execution(), %error, "end of hop not recorded");
+            }
+        }
+        match end {
+            TeamRunEnd::Completed => reporter.report_exit(Ok(()), None),
+            TeamRunEnd::Failed(failure) => reporter.report_exit(Err(failure), None),
+            TeamRunEnd::Stopped => {
+                let failure = Failure::new(Code::Cancelled, "the run was stopped");
+                reporter.report_exit(Err(failure), None);
+            }
+            TeamRunEnd::Suspended => reporter.suspend(),
+        }
+    }
+
+    /// Performs one action after the other until the run has ended. An action that fails because of the ledger is repeated,
+    /// because the hops do not depend on it.
+    async fn drive(
+        &self,
+        state: &mut RunState,
+        reporter: &Reporter,
+        stop: &mut StopOrder,
+    ) -> TeamRunEnd {
+        loop {
+            if stop.is_given() {
+                return TeamRunEnd::Stopped;
+            }
+            let error = match self.advance(state, reporter, stop).await {
+                Ok(None) => continue,
+                Ok(Some(end)) => return end,
+                Err(error) => error,
+            };
+            tracing::error!(execution = %self.execution(), %error, "run not recorded, retrying");
+            state.is_repeated = true;
+            tokio::select! {
+                () = sleep(LEDGER_PAUSE) => {}
+                () = stop.wait() => return TeamRunEnd::Stopped,
+                () = self.requests().wait_for_drain() => return TeamRunEnd::Suspended,
+            }
+        }
+    }
+
+    /// Performs the next action. Returns the end of the run, if the run has ended.
+    async fn advance(
+        &self,
+        state: &mut RunState,
+        reporter: &Reporter,
+        stop: &mut StopOrder,
+    ) -> Result<Option<TeamRunEnd>, LedgerError> {
+        // A copy, because an action that fails must leave the run as it was.
+        let Some(mut run) = state.run.clone() else {
+            return self.begin(state, reporter).await;
+        };
+        let (number, stage) = match run.next_action() {
+            TeamAction::Plan(..) if self.requests().is_draining() => {
+                return Ok(Some(TeamRunEnd::Suspended));
+            }
+            TeamAction::Plan(number, step) => {
+                let request = self.sender.request(&run, (number, &step.agent)).await?;
+                let stage = self.sender.planned(step, &request);
+                state.planned_request = Some(request);
+                (number, stage)
+            }
+            TeamAction::Send(hop) => {
+                // One commit with the end of the hop before. The request follows the commit.
+                reporter.flush_pending().await?;
+                state.report_start(reporter);
+                match self.sender.send(&run, hop, &mut state.planned_request, stop).await? {
+                    Sending::Accepted(execution, progress) => {
+                        state.progress = progress;
+                        (hop.number, HopStage::Taken { execution })
+                    }
+                    Sending::Refused(code) => {
+                        (hop.number, HopStage::Ended { outcome: Outcome::Failed, code: Some(code) })
+                    }
+                    Sending::Interrupted(end) => return Ok(Some(end)),
+                }
+            }
+            TeamAction::Wait(hop, execution) => {
+                state.report_start(reporter);
+                let waiter = HopWaiter { requests: self.requests() };
+                match waiter.wait_for_hop(execution, state.progress.take(), stop).await? {
+                    HopWait::Ended(HopEnd { outcome, code }) => {
+                        (hop.number, HopStage::Ended { outcome, code })
+                    }
+                    HopWait::Interrupted(end) => return Ok(Some(end)),
+                }
+            }
+            TeamAction::Complete(hop) => {
+                self.output(state, reporter).copy_answer(hop).await?;
+                return Ok(Some(TeamRunEnd::Completed));
+            }
+            TeamAction::Fail(hop, end) => {
+                self.output(state, reporter).copy_hop_answers(run.hops()).await?;
+                return Ok(Some(TeamRunEnd::Failed(hop_failure(hop, end))));
+            }
+            TeamAction::NoStep => {
+                let message = "the plan of the team has no step";
+                return Ok(Some(TeamRunEnd::Failed(Failure::new(Code::Internal, message))));
+            }
+        };
+        run.apply(number, &stage);
+        state.run = Some(run);
+        reporter.record_later(EventKind::Hop { hop: number, stage });
+        Ok(None)
+    }
+
+    /// Restores the run from its recorded facts. Without facts, the plan is the first one.
+    async fn begin(
+        &self,
+        state: &mut RunState,
+        reporter: &Reporter,
+    ) -> Result<Option<TeamRunEnd>, LedgerError> {
+        if self.is_resumed() {
+            let ledger = &self.requests().services().ledger;
+            let events = ledger.events(self.execution(), 0).await?;
+            state.run = TeamRun::restore(events.iter().map(|event| &event.data));
+            if state.run.is_some() {
+                return Ok(None);
+            }
+            let record = ledger.execution(self.execution()).await?;
+            if record.is_none_or(|record| record.state == State::Running) {
+                // A run records its plan before it runs. Its agent was of another kind when it started.
+                return Ok(Some(TeamRunEnd::Failed(interruption_failure())));
+            }
+            if !self.requests().has_original_input(self.execution()).await? {
+                return Ok(Some(TeamRunEnd::Failed(lost_input_failure())));
+            }
+        }
+        let plan = self.sender.work.spec.team().map(|plan| (**plan).clone()).unwrap_or_default();
+        reporter.record_later(EventKind::Planned { plan: plan.clone() });
+        state.run = Some(TeamRun::new(plan));
+        Ok(None)
+    }
+
+    /// Returns true if an earlier process or actor may have worked on the run.
+    fn is_resumed(&self) -> bool {
+        self.start == RunStart::Resumed
+    }
+
+    /// Records the end of a hop that was cancelled because the run ends.
+    async fn record_last_end(
+        &self,
+        state: &RunState,
+        reporter: &Reporter,
+    ) -> Result<(), LedgerError> {
+        let hops = state.run.as_ref().map(TeamRun::hops).unwrap_or_default();
+        let Some(hop) = hops.last().filter(|hop| hop.end.is_none()) else { return Ok(()) };
+        let execution = match hop.execution {
+            Some(execution) => Some(execution),
+            None => self.sender.find_hop(hop).await?,
+        };
+        let Some(execution) = execution else { return Ok(()) };
+        if let HopState::Ended(record) = self.requests().hop_state(execution).await? {
+            let HopEnd { outcome, code } = end_of(&record);
+            let stage = HopStage::Ended { outcome, code };
+            reporter.record_later(EventKind::Hop { hop: hop.number, stage });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! Output of a run: the answers of its hops.
+
+use std::sync::Arc;
+
+use crate::decide::team::Hop;
+use crate::driver::report::{OutputWriter, Reporter, StoredOutput};
+use crate::model::execution::content::StoredPart;
+use crate::model::execution::event::{EventKind, TextChannel};
+use crate::model::id::ExecutionId;
+use crate::ports::ledger::{Ledger, LedgerError};
+
+/// Output of one run, which is copied from the executions of its hops.
+pub(super) struct RunOutput<'r> {
+    /// Execution of the run.
+    pub(super) run: ExecutionId,
+    pub(super) ledger: &'r Arc<dyn Ledger>,
+    pub(super) reporter: &'r Reporter,
+    /// True if a part of the output may have been written before.
+    pub(super) is_repeated: bool,
+}
+
+impl RunOutput<'_> {
+    /// Copies the answer of the last hop.
+    pub(super) async fn copy_answer(&self, hop: &Hop) -> Result<(), LedgerError> {
+        let Some(execution) = hop.execution else { return Ok(()) };
+        let mut output_writer = self.open_output().await?;
+        let source = StoredOutput::new(execution, Arc::clone(self.ledger));
+        let mut copies = Vec::new();
+        for (index, event) in source.answer().await?.into_iter().enumerate() {
+            let copy = match event {
+                EventKind::Message { speaker, pieces, .. } => {
+                    let message = format!("{}-{}", self.run, index + 1);
+                    let pieces = source.copy_pieces(&pieces, &mut output_writer).await?;
+                    EventKind::Message { speaker, message, pieces }
+                }
+                EventKind::Artifact { id, name, description, pieces, append, last } => {
+                    let pieces = source.copy_pieces(&pieces, &mut output_writer).await?;
+                    EventKind::Artifact { id, name, description, pieces, append, last }
+                }
+                _ => continue,
+            };
+            copies.push(copy);
+        }
+        output_writer.close().await?;
+        // Only now: after a failure all of it is copied again.
+        copies.into_iter().for_each(|copy| self.reporter.record_later(copy));
+        Ok(())
+    }
+
+    /// Copies the answer of each hop that has one as an artifact, so that paid work is not lost.
+    pub(super) async fn copy_hop_answers(&self, hops: &[Hop]) -> Result<(), LedgerError> {
+        let mut output_writer = self.open_output().await?;
+        let mut copies = Vec::new();
+        for hop in hops.iter().filter(|hop| hop.has_succeeded()) {
+            let Some(execution) = hop.execution else { continue };
+            let source = StoredOutput::new(execution, Arc::clone(self.ledger));
+            let pieces = copy_all_pieces(&source, &mut output_writer).await?;
+            if pieces.is_empty() {
+                continue;
+            }
+            let id = format!("hop-{}-{}", hop.number, hop.agent);
+            let (name, description) = (Some(id.clone()), None);
+            let (append, last) = (false, true);
+            copies.push(EventKind::Artifact { id, name, description, pieces, append, last });
+        }
+        output_writer.close().await?;
+        copies.into_iter().for_each(|copy| self.reporter.record_later(copy));
+        Ok(())
+    }
+
+    /// Opens the output. A repeated action writes it again from the start.
+    async fn open_output(&self) -> Result<OutputWriter, LedgerError> {
+        if self.is_repeated {
+            self.reporter.restart_output().await?;
+        }
+        Ok(self.reporter.open_output(TextChannel::Parts))
+    }
+}
+
+async fn copy_all_pieces(
+    source: &StoredOutput,
+    output_writer: &mut OutputWriter,
+) -> Result<Vec<StoredPart>, LedgerError> {
+    let mut copied = Vec::new();
+    for event in source.answer().await? {
+        if let EventKind::Message { pieces, .. } | EventKind::Artifact { pieces, .. } = event {
+            copied.extend(source.copy_pieces(&pieces, output_writer).await?);
+        }
+    }
+    Ok(copied)
+}

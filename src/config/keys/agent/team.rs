@@ -1,0 +1,168 @@
+//! `[agents.<id>.team]`: steps of a team, and the check of all teams together.
+
+mod check;
+
+use algonius_actors::model::agent::AgentKind;
+use algonius_actors::model::agent::team::{TeamPlan, TeamStep};
+use algonius_actors::model::id::AgentId;
+
+pub(super) use self::check::{WrittenTeams, check_all};
+use crate::config::keys::limits::AgentSettingBounds;
+use crate::config::table::{
+    ConfigReader, Section, SourcePosition, Spanned, ValueBounds, ValueShape, WrittenValue, value,
+};
+
+/// Keys of a team that are not supported yet.
+const FUTURE_KEYS: [&str; 16] = [
+    "answer",
+    "at_limit",
+    "at_once",
+    "max_depth",
+    "max_hops",
+    "max_iterations",
+    "members",
+    "memory",
+    "mode",
+    "order",
+    "prompt",
+    "quote_bytes",
+    "repair",
+    "routers",
+    "show",
+    "supervisor",
+];
+/// Keys of a step that are not supported yet.
+const FUTURE_STEP_KEYS: [&str; 9] =
+    ["again", "branches", "each", "input", "join", "on_failure", "revisit", "then", "when"];
+
+/// Bounds of the time of a run in seconds, with its default.
+const RUN_SECONDS: ValueBounds<f64> = ValueBounds { min: 1.0, max: 86_400.0, default: 3600.0 };
+/// Number of runs at the same time, and of runs that wait, by default.
+const DEFAULT_RUNS: u64 = 100;
+
+/// Team as it is written: its plan, with the position of each member.
+pub(crate) struct WrittenTeam {
+    pub(super) steps: Vec<(TeamStep, SourcePosition)>,
+}
+
+impl WrittenTeam {
+    /// Returns the plan.
+    pub(super) fn plan(&self) -> TeamPlan {
+        TeamPlan { steps: self.steps.iter().map(|(step, _)| step.clone()).collect() }
+    }
+}
+
+/// Returns the bounds of an agent's settings, by its kind: a run lasts as long as all its hops together.
+pub(super) fn bounds(limits: &AgentSettingBounds, kind: AgentKind) -> AgentSettingBounds {
+    let mut limits = *limits;
+    if kind == AgentKind::Team {
+        limits.timeout = RUN_SECONDS;
+        limits.max_concurrent.default = DEFAULT_RUNS.min(limits.max_concurrent.max);
+        limits.queue.depth.default = DEFAULT_RUNS.min(limits.queue.depth.max);
+    }
+    limits
+}
+
+/// Reads the section of a team. In an agent of another kind, the section is a fault.
+pub(super) fn read(agent: &mut Section<'_>, kind: AgentKind) -> Option<WrittenTeam> {
+    let is_team = kind == AgentKind::Team;
+    let position = agent.position.below("team").hidden();
+    if agent.has("team") && !is_team {
+        agent.reader.error(&position, "has a meaning with `kind = \"team\"` only");
+    }
+    let mut section = agent.section("team");
+    let reader = section.reader;
+    refuse_future_keys(&mut section, &FUTURE_KEYS);
+    let position = section.position.below("steps").hidden();
+    let items = section.list("steps");
+    section.record_shape("steps", || ValueShape::TextsOrTables);
+    let is_given = section.has("steps");
+    section.finish();
+    let Some(items) = items else {
+        if is_team && !is_given {
+            reader.error(&position, "is needed");
+        }
+        return None;
+    };
+    if items.is_empty() || items.len() > TeamPlan::MAX_STEPS {
+        let max = TeamPlan::MAX_STEPS;
+        reader.error(&position, format!("must hold 1 to {max} steps"));
+    }
+    let mut steps: Vec<(TeamStep, SourcePosition)> = Vec::new();
+    for item in items {
+        let item_position = item.position.clone().hidden();
+        let Some(WrittenStep { id, member }) = step(reader, item) else { continue };
+        let is_taken = |id: &str| steps.iter().any(|(step, _)| step.id == id);
+        if let Some(id) = id.as_ref().filter(|id| is_taken(id)) {
+            reader.error(&item_position, format!("another step has the id `{id}`"));
+            continue;
+        }
+        let id = id.unwrap_or_else(|| unused_id(&member.value, is_taken));
+        steps.push((TeamStep { id, agent: member.value }, member.position));
+    }
+    is_team.then_some(WrittenTeam { steps })
+}
+
+/// Step as it is written.
+struct WrittenStep {
+    id: Option<String>,
+    member: Spanned<AgentId>,
+}
+
+/// Reads one step: the id of its member, or a table.
+fn step<'c>(reader: &'c ConfigReader<'c>, item: WrittenValue<'c>) -> Option<WrittenStep> {
+    if item.value.is_str() {
+        let text = value::text(reader, &item)?.to_owned();
+        let member = member(reader, Spanned { value: text, position: item.position })?;
+        return Some(WrittenStep { id: None, member });
+    }
+    let mut section = Section::of(reader, item)?;
+    refuse_future_keys(&mut section, &FUTURE_STEP_KEYS);
+    let id = section.nonblank("id");
+    let agent = section.nonblank("agent");
+    if agent.is_none() && !section.has("agent") {
+        reader.error(&section.position.below("agent").hidden(), "is needed");
+    }
+    section.finish();
+    let id = match id {
+        Some(id) => Some(
+            AgentId::new(id.value.as_str())
+                .map_err(|error| {
+                    reader.error(&id.position, error.to_string());
+                })
+                .ok()?,
+        ),
+        None => None,
+    };
+    let member = member(reader, agent?)?;
+    Some(WrittenStep { id: id.map(|id| id.to_string()), member })
+}
+
+fn member(reader: &ConfigReader<'_>, text: Spanned<String>) -> Option<Spanned<AgentId>> {
+    match AgentId::new(text.value) {
+        Ok(value) => Some(Spanned { value, position: text.position }),
+        Err(error) => {
+            reader.error(&text.position, error.to_string());
+            None
+        }
+    }
+}
+
+/// Returns the id of a step without one: the id of its member, with a number if that is taken.
+fn unused_id(member: &AgentId, is_taken: impl Fn(&str) -> bool) -> String {
+    let numbered = (2_u32..).map(|number| format!("{member}-{number}"));
+    let mut candidates = std::iter::once(member.to_string()).chain(numbered);
+    candidates.find(|id| !is_taken(id)).unwrap_or_default()
+}
+
+/// Reports each key that is not supported yet.
+fn refuse_future_keys(section: &mut Section<'_>, keys: &[&'static str]) {
+    for key in keys {
+        // Only a key that is there: the others have no shape.
+        if section.has(key)
+            && let Some(entry) = section.entry(key)
+        {
+            section.reader.error(&entry.position.hidden(), "is not supported yet");
+        }
+    }
+}

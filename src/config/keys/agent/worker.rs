@@ -1,0 +1,116 @@
+//! What performs the work of an agent: its program, its remote agent, or its team.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use algonius_actors::model::agent::remote::RemoteSpec;
+use algonius_actors::model::agent::{Access, AgentKind, Capacity, ProgramFacts, WorkerFacts};
+use algonius_actors::model::id::AgentId;
+use algonius_actors::model::program::program_runtime::PresetReference;
+
+use super::program::{self, ConfiguredProgram, mode};
+use super::team::WrittenTeam;
+use super::{AgentWorker, consent, network, remote, resources, sandbox, team};
+use crate::config::diagnostics::Severity;
+use crate::config::keys::limits::AgentSettingBounds;
+use crate::config::presets::AgentPreset;
+use crate::config::table::Section;
+
+/// Settings of an agent on which the settings of its worker depend.
+pub(super) struct Surroundings<'s> {
+    pub(super) limits: &'s AgentSettingBounds,
+    pub(super) capacity: Capacity,
+    pub(super) access: Access,
+    /// Severity of a file or variable that is missing.
+    pub(super) missing_severity: Severity,
+}
+
+/// Worker of an agent as it is written; only the part of the agent's kind is there.
+pub(super) struct WrittenWorker {
+    pub(super) program: Option<ConfiguredProgram>,
+    pub(super) remote: Option<RemoteSpec>,
+    pub(super) team: Option<WrittenTeam>,
+    pub(super) facts: WorkerFacts,
+}
+
+impl WrittenWorker {
+    /// Reads the worker. The parts of other kinds are faults.
+    pub(super) fn read(
+        section: &mut Section<'_>,
+        (kind, id): (AgentKind, &AgentId),
+        data_dir: &Path,
+        surroundings: &Surroundings<'_>,
+    ) -> Self {
+        let Surroundings { access, missing_severity, .. } = *surroundings;
+        let remote = remote::read(section, kind, missing_severity);
+        let team = team::read(section, kind);
+        let mut worker = Self { program: None, remote, team, facts: WorkerFacts::Remote };
+        match kind {
+            AgentKind::Program => {
+                worker.program = program::read(section, (id, data_dir), access, missing_severity);
+                let facts = program_facts(section, worker.program.as_mut(), surroundings);
+                worker.facts = WorkerFacts::Program(facts);
+            }
+            AgentKind::Remote => {}
+            AgentKind::Team => {
+                let plan = worker.team.as_ref().map(WrittenTeam::plan).unwrap_or_default();
+                worker.facts = WorkerFacts::Team(Arc::new(plan));
+            }
+        }
+        worker
+    }
+
+    /// Returns the worker; `None` if it has a fault.
+    pub(super) fn into_worker(
+        self,
+        kind: AgentKind,
+        preset: Option<&AgentPreset>,
+    ) -> Option<AgentWorker> {
+        match kind {
+            AgentKind::Program => self.program.map(|program| program_worker(program, preset)),
+            AgentKind::Remote => self.remote.map(|remote| AgentWorker::Remote(Arc::new(remote))),
+            AgentKind::Team => Some(AgentWorker::Team),
+        }
+    }
+}
+
+/// Reads the surroundings of a program: its sandbox, its network, its limits and its mode. Returns the facts about the
+/// program. The confinement is unknown until the service starts, because it depends on the capabilities of the system.
+fn program_facts(
+    section: &mut Section<'_>,
+    mut configured_program: Option<&mut program::ConfiguredProgram>,
+    surroundings: &Surroundings<'_>,
+) -> ProgramFacts {
+    let Surroundings { limits, capacity, access, missing_severity } = *surroundings;
+    let missing = configured_program
+        .as_ref()
+        .filter(|configured| configured.is_missing)
+        .map(|configured| configured.search.name());
+    let mut program = configured_program.as_mut().map(|configured| &mut configured.spec);
+    let is_interactive = program.as_ref().is_some_and(|program| program.control().is_some());
+    let permissions = consent::read(section, is_interactive).map(Arc::new);
+    sandbox::read(section, program.as_deref_mut(), access, missing_severity);
+    network::read(section, program.as_deref_mut());
+    let expected_memory = resources::read(section, program.as_deref_mut());
+    mode::read(section, limits, capacity, program);
+    ProgramFacts {
+        missing_program: missing,
+        expected_memory,
+        heartbeat: Some(section.seconds("heartbeat", limits.heartbeat)),
+        permissions,
+        ..ProgramFacts::default()
+    }
+}
+
+/// Returns the program that was read as the worker of its agent.
+fn program_worker(
+    configured_program: ConfiguredProgram,
+    preset: Option<&AgentPreset>,
+) -> AgentWorker {
+    let ConfiguredProgram { spec: mut program, search, .. } = configured_program;
+    program.program_runtime.preset = preset.map(|preset| PresetReference {
+        name: preset.name.clone(),
+        is_verified: preset.metadata.is_verified,
+    });
+    AgentWorker::Program { program: Arc::new(program), search: Arc::new(search) }
+}

@@ -1,0 +1,123 @@
+//! The service, its process holder, or both are killed in the middle of a team's run. The file that the members write
+//! judges.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::env_number;
+use super::seeded_rng::ChaosRng;
+use crate::harness::client::state;
+use crate::harness::processes::kill9;
+use crate::harness::{Service, Setup};
+
+/// Three members, each of which writes its name and its input to a file, and a team of them.
+const TEAM: &str = r#"
+[agents.one]
+command = "sh"
+args = ["-c", 'text=$(cat); echo "one $text" >> HERE/witnessed; sleep 0.1; echo "$text"']
+sandbox.writable = ["HERE"]
+[agents.two]
+command = "sh"
+args = ["-c", 'text=$(cat); echo "two $text" >> HERE/witnessed; sleep 0.1; echo "$text"']
+sandbox.writable = ["HERE"]
+[agents.three]
+command = "sh"
+args = ["-c", 'text=$(cat); echo "three $text" >> HERE/witnessed; sleep 0.1; echo "$text"']
+sandbox.writable = ["HERE"]
+[agents.crew]
+kind = "team"
+team.steps = ["one", "two", "three"]
+"#;
+/// Members in the order of their steps.
+const MEMBERS: [&str; 3] = ["one", "two", "three"];
+/// Latest moment of a kill, in milliseconds after the request: a run takes about 400 ms.
+const MAX_KILL_DELAY: u64 = 500;
+
+/// What is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Victim {
+    Service,
+    Holder,
+    Both,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_at_a_random_moment_repeats_and_loses_no_hop() {
+    let random_seed = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
+    let seed = env_number("ALGONIUS_CHAOS_SEED").unwrap_or(random_seed);
+    let kills = env_number("ALGONIUS_CHAOS_ROUNDS").unwrap_or(45) / 5;
+    println!("ALGONIUS_CHAOS_SEED={seed}, {kills} kills");
+    let mut random = ChaosRng(seed);
+    let mut service = Setup::new(TEAM).start().await;
+    let mut outcomes: BTreeMap<(Victim, String), u32> = BTreeMap::new();
+    for number in 0..kills {
+        let victims = [Victim::Service, Victim::Holder, Victim::Both];
+        let victim = victims[usize::try_from(number % 3).unwrap()];
+        let text = format!("run-{number}");
+        let run = service.start_task("crew", &text).await;
+        // The moment of the kill is the subject of the test.
+        tokio::time::sleep(Duration::from_millis(random.below(MAX_KILL_DELAY))).await;
+        kill(victim, &mut service).await;
+        let task = service.wait_for_end("crew", &run).await;
+        let outcome = state(&task);
+        // R-134: A run of a team has one outcome, and no step of it runs twice or is lost, if the service, the process holder or both are killed
+        check_run(&service, (&run, &text), (victim, &outcome)).await;
+        *outcomes.entry((victim, outcome)).or_default() += 1;
+        if victim == Victim::Holder {
+            // The next holder belongs to another thread, where the test does not look for it.
+            service.kill9().await;
+            service.restart().await;
+        }
+    }
+    println!("{outcomes:?}");
+    let unfinished = service.get("/api/v1/executions?unfinished=true").await.json();
+    assert_eq!(unfinished["executions"].as_array().unwrap().len(), 0, "{unfinished}");
+}
+
+async fn kill(victim: Victim, service: &mut Service) {
+    match victim {
+        Victim::Service => service.kill9().await,
+        Victim::Holder => return kill9(service.warden_pid()),
+        Victim::Both => service.kill9_with_warden().await,
+    }
+    service.restart().await;
+}
+
+/// Checks a run that has ended: its members ran in order, each at most once, and all of them if the run completed.
+async fn check_run(
+    service: &Service,
+    (run, text): (&str, &str),
+    (victim, outcome): (Victim, &str),
+) {
+    let log = service.setup.read("witnessed");
+    let suffix = format!(" {text}");
+    let entries: Vec<_> = log.lines().filter_map(|line| line.strip_suffix(&suffix)).collect();
+    let description = format!("{victim:?} killed, {outcome}: {entries:?}");
+    assert!(MEMBERS.starts_with(&entries), "{description}");
+    let tree = service.get(&format!("/api/v1/executions/{run}/tree")).await.json();
+    let context = service.execution(run).await["contextId"].clone();
+    match outcome {
+        "completed" => assert_eq!(entries, MEMBERS, "{description}"),
+        "failed" => {
+            assert_eq!(tree["error"]["code"], "member-failed", "{description}: {tree}");
+            let hops = tree["hops"].as_array().unwrap();
+            let last_code = &hops.last().unwrap()["code"];
+            // The program of the hop died with its holder. Without that it had not started when the service was killed.
+            assert!(
+                victim != Victim::Service
+                    || (last_code == "interrupted" && entries.len() + 1 == hops.len()),
+                "{description}: {tree}"
+            );
+        }
+        _ => panic!("{description}: {tree}"),
+    }
+    let hops = tree["hops"].as_array().unwrap();
+    for (number, hop) in (1..).zip(hops) {
+        assert_eq!((&hop["hop"], &hop["stage"]), (&number.into(), &"ended".into()), "{tree}");
+        assert!(hop["tree"]["outcome"].is_string(), "a hop outlived its run: {tree}");
+    }
+    let all_hops = service.get("/api/v1/executions?trigger=hop&limit=1000").await.json();
+    let all_hops = all_hops["executions"].as_array().unwrap();
+    let of_run = all_hops.iter().filter(|hop| hop["contextId"] == context);
+    assert_eq!(of_run.count(), hops.len(), "{description}: {tree}");
+}

@@ -1,0 +1,225 @@
+//! Teams: one card, one task and one stream for several agents.
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::harness::client::{
+    TestResponse, completed_with, failed_with, id, json_rpc_call, outcome, state,
+};
+use crate::harness::{Service, Setup, fake_agent, gated_agent, message};
+
+/// Members that add a line each, and a team of them.
+const TEAM: &str = r#"
+[agents.one]
+command = "sh"
+args = ["-c", "cat; echo one"]
+access = "read-only"
+[agents.two]
+command = "sh"
+args = ["-c", "cat; echo two"]
+access = "read-only"
+[agents.failing]
+command = "sh"
+args = ["-c", "cat >&2; exit 3"]
+access = "read-only"
+[agents.crew]
+kind = "team"
+team.steps = ["one", { id = "more", agent = "two" }, "one"]
+[agents.weak]
+kind = "team"
+team.steps = ["one", "failing", "two"]
+[agents.outer]
+kind = "team"
+team.steps = ["crew", "two"]
+"#;
+
+async fn tree(service: &Service, id: &str) -> Value {
+    service.get(&format!("/api/v1/executions/{id}/tree")).await.json()
+}
+
+#[tokio::test]
+async fn a_team_is_one_agent_with_one_task() {
+    let service = Service::start(TEAM).await;
+    let task = service.send("crew", "zero\n").await;
+    assert_eq!(outcome(&task), completed_with("zero\none\ntwo\none\n"));
+    let tree = tree(&service, &id(&task)).await;
+    let hops: Vec<_> = tree["hops"].as_array().unwrap().iter().collect();
+    let names: Vec<_> = hops.iter().map(|hop| (&hop["step"], &hop["agent"])).collect();
+    assert_eq!(json!(names), json!([["one", "one"], ["more", "two"], ["one-2", "one"]]), "{tree}");
+    let children = service.get("/api/v1/executions?trigger=hop").await.json();
+    assert_eq!(children["executions"].as_array().unwrap().len(), 3);
+    // Each hop is an ordinary execution of its member, of the same owner.
+    let hop = service.execution(hops[1]["execution"].as_str().unwrap()).await;
+    assert_eq!(hop["madeBy"]["hop"]["parent"], id(&task), "{hop}");
+    assert_eq!(
+        (&hop["input"], &hop["output"]),
+        (&json!("zero\none\n"), &json!("zero\none\ntwo\n"))
+    );
+    let run = service.execution(&id(&task)).await;
+    assert_eq!((&hop["owner"], &hop["traceId"]), (&run["owner"], &run["traceId"]));
+    let card = service.get("/agents/crew/.well-known/agent-card.json").await.json();
+    assert!(card.to_string().contains("Kind of the agent: team."), "{card}");
+    assert_eq!(service.agent_status("crew").await["kind"], "team");
+}
+
+#[tokio::test]
+async fn a_failing_step_ends_the_run_with_the_answers_so_far() {
+    let service = Service::start(TEAM).await;
+    let task = service.send("weak", "zero\n").await;
+    assert_eq!(outcome(&task), failed_with("member-failed"));
+    assert!(!task["status"].to_string().contains("zero"), "text of the member: {task}");
+    let artifacts = task["artifacts"].as_array().unwrap();
+    assert_eq!(artifacts.len(), 1, "{task}");
+    assert_eq!(artifacts[0]["name"], "hop-1-one");
+    assert_eq!(artifacts[0]["parts"][0]["text"], "zero\none\n");
+    let tree = tree(&service, &id(&task)).await;
+    assert_eq!(
+        (&tree["hops"][1]["outcome"], &tree["hops"][1]["code"]),
+        (&json!("failed"), &json!("agent-exit"))
+    );
+    assert_eq!(tree["hops"].as_array().unwrap().len(), 2, "{tree}");
+}
+
+#[tokio::test]
+async fn a_stream_of_a_team_shows_its_hops() {
+    let service = Service::start(TEAM).await;
+    let body = json_rpc_call("message/stream", &message("zero"));
+    let response = service.post("/agents/crew/v1", &body).await;
+    let text = response.body;
+    for expected in [
+        r#""hop":1"#,
+        r#""stage":"planned""#,
+        r#""stage":"ended""#,
+        r#""agent":"two""#,
+        r#""outcome":"completed""#,
+    ] {
+        assert!(text.contains(expected), "no {expected} in {text}");
+    }
+    assert!(!text.contains("\"input\""), "the digest of the input is shown: {text}");
+}
+
+#[tokio::test]
+async fn the_command_line_shows_the_tree_of_a_nested_team() {
+    let service = Service::start(TEAM).await;
+    let task = service.send("outer", "zero\n").await;
+    assert_eq!(outcome(&task), completed_with("zero\none\ntwo\none\ntwo\n"));
+    let output = service.command(&["tasks", "show", &id(&task), "--tree"], "").await;
+    assert_eq!(output.exit_code, Some(0), "{output:?}");
+    let lines: Vec<_> = output.stdout.lines().collect();
+    let starts = [
+        "outer completed",
+        "├─ 1 crew completed",
+        "│  ├─ 1 one completed",
+        "│  ├─ 2 more by two completed",
+        "│  └─ 3 one-2 by one completed",
+        "└─ 2 two completed",
+    ];
+    assert_eq!(lines.len(), starts.len(), "{output:?}");
+    for (line, start) in lines.iter().zip(starts) {
+        assert!(line.starts_with(start), "{line} instead of {start}");
+    }
+}
+
+#[tokio::test]
+async fn a_kill_of_the_service_continues_the_run() {
+    let agents = [gated_agent("one", ""), gated_agent("two", ""), team(&["one", "two"])].concat();
+    let mut service = Service::start(&agents).await;
+    let run = service.start_task("crew", "ann").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
+    service.kill9().await;
+    service.restart().await;
+    service.setup.open_gate("go-ann");
+    assert_eq!(outcome(&service.wait_for_end("crew", &run).await), completed_with("ann\n"));
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart ann\nend ann\n");
+}
+
+#[tokio::test]
+async fn a_cancellation_of_a_team_ends_its_member() {
+    let agents = [gated_agent("one", ""), team(&["one"])].concat();
+    let service = Service::start(&agents).await;
+    let run = service.start_task("crew", "ann").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
+    assert_eq!(state(&service.cancel("crew", &run).await), "canceled");
+    let tree = tree(&service, &run).await;
+    let hop = &tree["hops"][0];
+    assert_eq!(
+        (&hop["outcome"], &hop["tree"]["state"]),
+        (&json!("cancelled"), &json!("cancelled")),
+        "{tree}"
+    );
+}
+
+#[tokio::test]
+async fn a_stop_suspends_the_run_until_the_next_start() {
+    let agents = [gated_agent("one", ""), gated_agent("two", ""), team(&["one", "two"])].concat();
+    let mut service = Service::start(&agents).await;
+    let run = service.start_task("crew", "ann").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
+    service.sigterm();
+    service.setup.open_gate("go-ann");
+    assert!(service.wait_for_exit().await.success());
+    // R-135: A stop suspends the run of a team after the step that runs, and the next start continues it
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\n", "the next hop waits");
+    service.restart().await;
+    assert_eq!(outcome(&service.wait_for_end("crew", &run).await), completed_with("ann\n"));
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart ann\nend ann\n");
+}
+
+#[tokio::test]
+async fn a_run_continues_after_an_upgrade() {
+    let agents = [gated_agent("one", ""), gated_agent("two", ""), team(&["one", "two"])].concat();
+    let mut service = Service::start(&agents).await;
+    let run = service.start_task("crew", "ann").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
+    service.signal(Signal::SIGUSR2);
+    assert_eq!(service.wait_for_exit().await.code(), Some(0));
+    service.restart().await;
+    service.setup.open_gate("go-ann");
+    assert_eq!(outcome(&service.wait_for_end("crew", &run).await), completed_with("ann\n"));
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart ann\nend ann\n");
+}
+
+#[tokio::test]
+async fn a_token_of_the_team_needs_no_right_to_the_members() {
+    let token = "c".repeat(40);
+    let config = format!(
+        "[tokens.guest]\ntoken_env = 'GUEST'\nagents = ['crew']\nscopes = ['read', 'run']\n{TEAM}"
+    );
+    let service = Setup::new(&config).env("GUEST", &token).start().await;
+    let guest = service.with_token(&token);
+    let task = guest.send("crew", "zero\n").await;
+    assert_eq!(outcome(&task), completed_with("zero\none\ntwo\none\n"));
+    let tree = guest.get(&format!("/api/v1/executions/{}/tree", id(&task))).await.json();
+    assert_eq!(tree["hops"].as_array().unwrap().len(), 3, "{tree}");
+    // The hops themselves are executions of agents that the token does not name.
+    let hop = tree["hops"][0]["execution"].as_str().unwrap();
+    let refused = guest.get(&format!("/api/v1/executions/{hop}")).await;
+    assert_eq!(refused.error_code(), "execution-unknown");
+}
+
+#[tokio::test]
+async fn a_run_is_deleted_with_its_hops_and_not_before_its_end() {
+    let members = [fake_agent("one", "echo", ""), gated_agent("two", "")].concat();
+    let service = Service::start(&format!("{members}{}", team(&["one", "two"]))).await;
+    let run = service.start_task("crew", "ann").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
+    let hop = tree(&service, &run).await["hops"][0]["execution"].as_str().unwrap().to_owned();
+    // The run needs the answer of the hop until it has ended.
+    let refused = delete(&service, &hop).await;
+    assert_eq!((refused.status, refused.error_code()), (409, "execution-unfinished".to_owned()));
+    service.setup.open_gate("go-ann");
+    assert_eq!(outcome(&service.wait_for_end("crew", &run).await), completed_with("ann\n"));
+    assert_eq!(delete(&service, &run).await.status, 204);
+    let rest = service.get("/api/v1/executions").await.json();
+    assert_eq!(rest["executions"], json!([]), "{rest}");
+}
+
+async fn delete(service: &Service, id: &str) -> TestResponse {
+    let authorization = format!("Authorization: Bearer {}", service.token);
+    service.request(&format!("DELETE /api/v1/executions/{id}"), &[authorization], b"").await
+}
+
+/// Returns a team of these members.
+fn team(members: &[&str]) -> String {
+    format!("[agents.crew]\nkind = 'team'\nteam.steps = {members:?}\n")
+}
