@@ -15,7 +15,7 @@ use crate::model::agent::quota::Deferral;
 use crate::model::execution::State;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::record::Record;
-use crate::model::execution::request::{Input, Overrides, Request, RequestKeys, RequestOrigin};
+use crate::model::execution::request::{Input, Overrides, Request, RequestKeys};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::services::credential_breakers::BreakerProbe;
@@ -70,12 +70,7 @@ impl QueuedRequest {
     pub(in crate::agent) fn for_open_question(record: &Record) -> Self {
         let request = Request {
             agent: record.agent.clone(),
-            origin: RequestOrigin {
-                owner: record.owner,
-                trigger: record.trigger.clone(),
-                trace: record.trace.clone(),
-                hops: 0,
-            },
+            origin: record.origin(),
             message: record.message.clone(),
             context: record.context.clone(),
             starts_context: false,

@@ -6,7 +6,7 @@ use crate::decide::recovery::InputLoss;
 use crate::model::execution::content::{Content, Part, PartKind, StoredPart};
 use crate::model::execution::event::{Event, EventKind, MessageRole};
 use crate::model::execution::record::Record;
-use crate::model::execution::request::{Input, Overrides, Request, RequestOrigin};
+use crate::model::execution::request::{Input, Overrides, Request};
 use crate::model::id::MessageId;
 use crate::ports::ledger::LedgerError;
 use crate::services::Services;
@@ -50,12 +50,7 @@ pub(super) async fn build_request(
     };
     Ok(Arc::new(Request {
         agent: record.agent.clone(),
-        origin: RequestOrigin {
-            owner: record.owner,
-            trigger: record.trigger.clone(),
-            trace: record.trace.clone(),
-            hops: 0,
-        },
+        origin: record.origin(),
         message,
         context: record.context.clone(),
         starts_context: false,

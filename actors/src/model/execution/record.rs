@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::request::{Overrides, Trigger};
+use super::request::{Overrides, RequestOrigin, Trigger};
 use super::trace::TraceContext;
 use super::{AttemptId, Fence, Interruption, Outcome, State};
 use crate::model::agent::Access;
@@ -81,6 +81,13 @@ pub struct RequestedInput {
 }
 
 impl Record {
+    /// Returns the origin of the request, as far as the ledger stores it.
+    #[must_use]
+    pub fn origin(&self) -> RequestOrigin {
+        let direct = RequestOrigin::direct(self.owner, self.trigger.clone());
+        RequestOrigin { trace: self.trace.clone(), ..direct }
+    }
+
     /// Returns true if the execution waits for an answer to its question.
     #[must_use]
     pub const fn awaits_answer(&self) -> bool {
