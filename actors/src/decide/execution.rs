@@ -135,7 +135,7 @@ pub struct ExecutionEnd {
     pub failure: Option<Failure>,
 }
 
-/// What follows a failed attempt.
+/// Continuation after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextAttempt {
     /// No other attempt: the execution fails.

@@ -114,7 +114,7 @@ impl HopSender {
             };
             let (execution, number) = (self.work.execution, hop.number);
             tracing::warn!(%execution, hop = number, %failure, "hop refused, trying again");
-            // The member may have accepted the request: the next submission tells, also when the run has to stop.
+            // The member may have accepted the request. Only another submission shows this, so a stop does not end the pause.
             let is_unknown = matches!(failure.code, Code::AcceptTimeout | Code::Internal);
             tokio::select! {
                 () = pause.wait() => {}

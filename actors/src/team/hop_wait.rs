@@ -29,7 +29,7 @@ const INPUT_REQUESTED: &str = "it requested input, which its team does not pass 
 pub(super) enum HopWait {
     /// The hop has ended.
     Ended(HopEnd),
-    /// The run has to stop. Or the service stops, and nobody performs the hop before the next start.
+    /// The run has to stop. Or the service stops, and no actor performs the hop before the next start.
     Interrupted(TeamRunEnd),
 }
 
@@ -108,7 +108,7 @@ impl HopWaiter<'_> {
     async fn refuse_question(&self, record: &Record) -> Result<HopWait, LedgerError> {
         self.requests.end_hop(record.id, INPUT_REQUESTED).await;
         Ok(match self.requests.hop_state(record.id).await? {
-            // Somebody has answered in the meantime.
+            // The question was answered in the meantime.
             HopState::Ended(record) if record.outcome != Some(Outcome::Cancelled) => {
                 HopWait::Ended(end_of(&record))
             }

@@ -86,7 +86,7 @@ pub(crate) struct ExecutionModel {
     pub(crate) state: State,
     claims: Vec<AttemptId>,
     pub(crate) settle_count: usize,
-    /// Whether work may live: it was started and did not end, nor was it given up.
+    /// True from the start of the work until it ends or is abandoned.
     is_alive: bool,
     is_superseded: bool,
 }
@@ -204,7 +204,7 @@ impl ExecutionModel {
         }
     }
 
-    /// Attempts count 1, 2, 3 in each turn; a busy slot is asked for again as the same attempt.
+    /// Claims an attempt. The numbers are 1, 2, 3 in each turn; a repeated claim of a busy slot has the same number.
     fn claim(&mut self, attempt_id: AttemptId) {
         let expected = match self.claims.last() {
             None => vec![AttemptId::FIRST],

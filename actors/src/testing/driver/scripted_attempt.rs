@@ -180,7 +180,7 @@ impl ScriptedAttempt {
         self
     }
 
-    /// Asks its questions, and runs to its end without waiting for the answers.
+    /// Sends its questions, and runs to its end without the answers.
     #[must_use]
     pub const fn without_waiting(mut self) -> Self {
         self.behavior = ScriptedBehavior::EndsWithOpenQuestion;

@@ -1,4 +1,4 @@
-//! What performs the work of an agent: its program, its remote agent, or its team.
+//! Worker of an agent: the program, remote agent or team that performs its requests.
 
 use std::path::Path;
 use std::sync::Arc;
