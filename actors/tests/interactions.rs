@@ -197,6 +197,26 @@ async fn an_open_question_survives_the_loss_of_the_process() {
     }
 }
 
+/// The process of the service ends after an answer is written to the agent, and before that is recorded.
+#[tokio::test(start_paused = true)]
+async fn a_delivery_before_a_crash_is_recorded_after_it() {
+    let mut tree = test_tree(PermissionPolicy::default()).await;
+    tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
+    let id = tree.submit("work").await.unwrap();
+    let question = open_questions(&tree, id, 1).await.remove(0);
+    tree.driver.hold(id);
+    tree.kill().await;
+    answer_while_stopped(&tree, question.id, AnswerValue::Allow).await;
+    tree.driver.add_delivered_answer(id, "0:allow");
+    tree.start().await;
+    wait_until_ended(&tree, id).await;
+    assert_eq!(delivered_answers(&tree), ["0:allow"]);
+    let interaction = tree.ledger.interaction(question.id).await.unwrap().unwrap();
+    assert_eq!(interaction.state, InteractionState::Answered);
+    assert!(interaction.delivered_at.is_some());
+    tree.end().await;
+}
+
 /// The ledger has only the redacted text of a delivered answer, which the agent must not receive.
 #[tokio::test(start_paused = true)]
 async fn a_delivered_answer_is_never_sent_again() {

@@ -112,7 +112,7 @@ impl AttemptInteractions<'_> {
         let message = QUESTION_LIMIT_WARNING.to_owned();
         self.persistence.add_event(self.context.now(), EventKind::Warning { message });
         self.persistence.flush();
-        self.attempt.answer(wire_id, None);
+        self.answer(wire_id, None, None);
     }
 
     /// Returns the verdict of the policy, unless a person decides.
@@ -156,7 +156,7 @@ impl AttemptInteractions<'_> {
         };
         self.persistence.add_event(now, EventKind::PermissionDecided { tool, verdict, rule });
         self.persistence.flush();
-        self.attempt.answer(wire_id, Some(answer));
+        self.answer(wire_id, None, Some(answer));
     }
 
     /// Handles a withdrawal by the agent.
@@ -174,8 +174,16 @@ impl AttemptInteractions<'_> {
         if attempt_id != self.attempt.attempt_id() {
             return;
         }
-        if let Some(id) = self.open_interactions.undelivered_answers.remove(wire_id) {
-            self.persistence.record_delivery(id, self.context.now());
+        let now = self.context.now();
+        match self.open_interactions.undelivered_answers.remove(wire_id) {
+            Some(Some(id)) => self.persistence.record_delivery(id, now),
+            Some(None) => {}
+            // The input contains an answer that an earlier process of the service wrote and did not record as written.
+            None => {
+                let (execution, wire_id) = (self.context.id, wire_id.clone());
+                let key = InteractionRequestKey { execution, attempt: attempt_id, wire_id };
+                self.persistence.record_earlier_delivery(key, now);
+            }
         }
     }
 
@@ -290,9 +298,14 @@ impl AttemptInteractions<'_> {
             }
             InteractionState::Lost => None,
         };
-        self.open_interactions.undelivered_answers.insert(wire_id.clone(), interaction.id);
-        self.attempt.answer(wire_id, answer);
+        self.answer(wire_id, Some(interaction.id), answer);
         None
+    }
+
+    /// Sends an answer to the agent; `None` cancels its request.
+    fn answer(&mut self, wire_id: WireId, id: Option<InteractionId>, answer: Option<AnswerValue>) {
+        self.open_interactions.undelivered_answers.insert(wire_id.clone(), id);
+        self.attempt.answer(wire_id, answer);
     }
 
     /// Cancels a request of the agent whose answer cannot be sent, and reports it.
@@ -301,7 +314,7 @@ impl AttemptInteractions<'_> {
         let message = LOST_ANSWER_WARNING.to_owned();
         self.persistence.add_event(self.context.now(), EventKind::Warning { message });
         self.persistence.flush();
-        self.attempt.answer(wire_id, None);
+        self.answer(wire_id, None, None);
     }
 
     /// Removes a question, and continues the deadlines that it paused. Returns the request of the agent.

@@ -8,7 +8,9 @@ use tokio::sync::mpsc;
 use super::writer::{ClaimRequest, InteractionOp, WriteOp};
 use crate::model::execution::Fence;
 use crate::model::execution::event::EventKind;
-use crate::model::interaction::{Interaction, InteractionEnd, InteractionId};
+use crate::model::interaction::{
+    Interaction, InteractionEnd, InteractionId, InteractionRequestKey,
+};
 use crate::model::permission::PermissionDecision;
 use crate::ports::ledger::{Settlement, WriteBatch};
 
@@ -83,6 +85,11 @@ impl Persistence {
     /// Records the delivery of an answer.
     pub(super) fn record_delivery(&self, id: InteractionId, at: DateTime<Utc>) {
         self.send(WriteOp::Interaction(InteractionOp::Delivered(id, at)));
+    }
+
+    /// Records the delivery of an answer that an earlier process of the service wrote.
+    pub(super) fn record_earlier_delivery(&self, key: InteractionRequestKey, at: DateTime<Utc>) {
+        self.send(WriteOp::Interaction(InteractionOp::DeliveredEarlier(key, at)));
     }
 
     /// Records the verdict of a rule.

@@ -10,7 +10,9 @@ use chrono::{DateTime, Utc};
 
 use super::ledger::LedgerError;
 use crate::model::execution::Fence;
-use crate::model::interaction::{Interaction, InteractionEnd, InteractionFilter, InteractionId};
+use crate::model::interaction::{
+    Interaction, InteractionEnd, InteractionFilter, InteractionId, InteractionRequestKey,
+};
 use crate::model::permission::{DecisionFilter, PermissionDecision};
 
 /// Result of [`Interactions::open`].
@@ -79,6 +81,15 @@ pub trait Interactions: Send + Sync + 'static {
     /// # Errors
     /// Returns an error if the interaction could not be read.
     async fn interaction(&self, id: InteractionId) -> Result<Option<Interaction>, LedgerError>;
+
+    /// Returns the interaction of an agent's request, with its redacted answer.
+    ///
+    /// # Errors
+    /// Returns an error if the interaction could not be read.
+    async fn interaction_of_request(
+        &self,
+        request_key: &InteractionRequestKey,
+    ) -> Result<Option<Interaction>, LedgerError>;
 
     /// Returns the matching interactions, newest first, with redacted answers.
     ///

@@ -80,6 +80,11 @@ impl ScriptedDriver {
         self.probe.borrow().clone()
     }
 
+    /// Records that held work has read an answer, as `WIRE:WORD`, from a service that did not record that.
+    pub fn add_delivered_answer(&self, id: ExecutionId, answer: &str) {
+        self.probe.send_modify(|probe| probe.answers.push(format!("{id} {answer}")));
+    }
+
     fn scripted_attempt(&self, text: &str, attempt: u32) -> ScriptedAttempt {
         let all = self.scripts.borrow();
         let attempts = all.get(text).map(Vec::as_slice).unwrap_or_default();

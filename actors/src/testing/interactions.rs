@@ -72,14 +72,17 @@ pub(super) struct QuestionAsker {
 }
 
 impl QuestionAsker {
-    /// Asks all questions at once, and returns when all are answered.
+    /// Asks all questions at once, and returns when all are answered. Answers that earlier work has read are reported
+    /// again, as the replay of a journal reports them.
     pub(super) async fn ask_all(&mut self, questions: &[(WireId, Question)], reporter: &Reporter) {
         let mut unanswered = Vec::new();
         for (wire_id, question) in questions {
-            if !self.is_delivered(wire_id) {
-                reporter.report_question(wire_id.clone(), question.clone());
-                unanswered.push(wire_id.clone());
+            if self.is_delivered(wire_id) {
+                reporter.report_delivery(wire_id.clone());
+                continue;
             }
+            reporter.report_question(wire_id.clone(), question.clone());
+            unanswered.push(wire_id.clone());
         }
         while !unanswered.is_empty() {
             let Some((wire_id, answer)) = self.answer_receiver.recv().await else { return };

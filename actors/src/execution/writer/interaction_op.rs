@@ -6,7 +6,9 @@ use chrono::{DateTime, Utc};
 
 use crate::execution::{ExecutionMsg, InteractionMsg};
 use crate::model::execution::Fence;
-use crate::model::interaction::{Interaction, InteractionEnd, InteractionId};
+use crate::model::interaction::{
+    Interaction, InteractionEnd, InteractionId, InteractionRequestKey, InteractionState,
+};
 use crate::model::permission::PermissionDecision;
 use crate::ports::interactions::Interactions;
 use crate::ports::ledger::LedgerError;
@@ -20,6 +22,8 @@ pub(in crate::execution) enum InteractionOp {
     Close(InteractionId, Box<InteractionEnd>),
     /// Record that an answer was written to the agent.
     Delivered(InteractionId, DateTime<Utc>),
+    /// Record that the answer to this request was written to the agent by an earlier process of the service.
+    DeliveredEarlier(InteractionRequestKey, DateTime<Utc>),
     /// Record the verdict of a rule.
     Decide(Box<PermissionDecision>),
 }
@@ -44,6 +48,17 @@ impl InteractionOp {
             }
             Self::Delivered(id, at) => {
                 interactions.record_delivery(id, at).await?;
+                None
+            }
+            Self::DeliveredEarlier(key, at) => {
+                let interaction = interactions.interaction_of_request(&key).await?;
+                // The cancellation of a request that was withdrawn or lost is no answer.
+                let has_answer = |it: &Interaction| {
+                    matches!(it.state, InteractionState::Answered | InteractionState::Expired)
+                };
+                if let Some(interaction) = interaction.filter(has_answer) {
+                    interactions.record_delivery(interaction.id, at).await?;
+                }
                 None
             }
             Self::Decide(decision) => {

@@ -92,6 +92,16 @@ impl Interactions for MemoryLedger {
         Ok(self.rows.lock().await.interactions.get(&id).map(InteractionRow::with_raw_end))
     }
 
+    async fn interaction_of_request(
+        &self,
+        request_key: &InteractionRequestKey,
+    ) -> Result<Option<Interaction>, LedgerError> {
+        self.enter(GatedCall::Read).await?;
+        let rows = self.rows.lock().await;
+        let is_requested = |row: &&InteractionRow| row.interaction.request_key == *request_key;
+        Ok(rows.interactions.values().find(is_requested).map(|row| row.interaction.clone()))
+    }
+
     async fn interactions(
         &self,
         filter: InteractionFilter,

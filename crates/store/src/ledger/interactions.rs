@@ -2,7 +2,8 @@
 
 use algonius_actors::model::execution::Fence;
 use algonius_actors::model::interaction::{
-    Interaction, InteractionEnd, InteractionFilter, InteractionId, InteractionState,
+    Interaction, InteractionEnd, InteractionFilter, InteractionId, InteractionRequestKey,
+    InteractionState,
 };
 use algonius_actors::model::permission::{DecisionFilter, PermissionDecision};
 use algonius_actors::ports::interactions::{CloseOutcome, Interactions, OpenOutcome};
@@ -83,6 +84,14 @@ impl Interactions for Store {
         stored
             .map(|stored| self.with_raw_answer(stored).map(|interaction| *interaction))
             .transpose()
+    }
+
+    async fn interaction_of_request(
+        &self,
+        request_key: &InteractionRequestKey,
+    ) -> Result<Option<Interaction>, LedgerError> {
+        let stored = row::load_by_request_key(&self.readers, request_key).await;
+        Ok(stored.map_err(ledger_error)?.map(|stored| stored.interaction))
     }
 
     async fn interactions(

@@ -87,11 +87,15 @@ pub(crate) async fn a_repeated_question_finds_the_first_interaction(ports: Inter
     let delivered =
         Interaction { delivered_at: Some(at_second(9)), ..with_end(&interaction, &redacted_end) };
     assert_eq!(known().await, delivered);
+    let of_request = ports.interactions.interaction_of_request(&interaction.request_key).await;
+    assert_eq!(of_request.unwrap(), Some(delivered));
     assert_eq!(ports.interaction_events(id).await.len(), 2);
     // Another request, another attempt or another execution is another place.
     let retry = AttemptId { turn: 1, attempt: 2 };
     let other = permission_request(id, "1", 9);
     let request_key = InteractionRequestKey { attempt: retry, ..other.request_key.clone() };
+    let of_request = ports.interactions.interaction_of_request(&request_key).await;
+    assert_eq!(of_request.unwrap(), None);
     ports.open(Interaction { request_key, ..other }, fence).await;
     ports.open(permission_request(id, "01", 9), fence).await;
     ports.open_interaction().await;

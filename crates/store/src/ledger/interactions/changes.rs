@@ -86,7 +86,8 @@ impl WriteCommand for OpenInteraction {
         if execution_row.fence != *fence || execution_row.outcome.is_some() || !is_at_work {
             return Ok(OpenInteractionResult::Superseded);
         }
-        if let Some(stored) = row::load_by_request_key(connection, &interaction.request_key).await?
+        if let Some(stored) =
+            row::load_by_request_key(&mut *connection, &interaction.request_key).await?
         {
             return Ok(OpenInteractionResult::Existing(Box::new(stored)));
         }

@@ -79,7 +79,7 @@ pub(super) async fn load(
 
 /// Reads the interaction with a request key.
 pub(super) async fn load_by_request_key(
-    connection: &mut DatabaseConnection,
+    source: impl Queryable,
     request_key: &InteractionRequestKey,
 ) -> sql::Result<Option<StoredInteraction>> {
     let AttemptId { turn, attempt } = request_key.attempt;
@@ -88,7 +88,7 @@ pub(super) async fn load_by_request_key(
         .bind(i64::from(turn))
         .bind(i64::from(attempt))
         .bind(request_key.wire_id.0.as_str())
-        .fetch_optional(connection)
+        .fetch_optional(source)
         .await?;
     row.map(|row| StoredInteraction::read(Columns(&row))).transpose()
 }
