@@ -6,6 +6,7 @@
 
 mod followed;
 mod readable;
+mod session;
 mod sizes;
 mod streamed;
 
@@ -30,6 +31,9 @@ fn main() {
         }
         if role::is_selected("streamed") {
             streamed::measure(&mut report).await;
+        }
+        if role::is_selected("session") {
+            session::measure(&mut report).await;
         }
         if role::is_selected("readable") {
             readable::measure(&mut report).await;

@@ -8,7 +8,7 @@ use algonius_gauge::service::Service;
 
 use super::MESSAGE_BYTES;
 
-/// Measures row 14: one request after the other, so that the times are those of the requests alone.
+/// Measures row 22: one request after the other, so that the times are those of the requests alone.
 pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
     let mut rounds = Rounds::default();
     let stop_condition = StopCondition::Elapsed(Rounds::run_duration());
@@ -20,7 +20,7 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
     let [team_rate, member_rate] =
         ["team", "member"].map(|kind| rounds.median_of(kind, RunTimes::rate));
     report.add_row(ResultRow {
-        number: 14,
+        number: 22,
         description: "a team of three steps".to_owned(),
         value: rounds.ratio("member", "team", RunTimes::rate) / 3.0,
         unit: "× three requests".to_owned(),

@@ -3,6 +3,8 @@
 //! In a configuration, `HERE` is the folder of the run, which contains `work` and `key`, and `ADDRESS` the address of
 //! the model. The installed program replaces the one that the preset names.
 
+use serde_json::{Value, json};
+
 /// Package of an agent, with its exact version.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Package {
@@ -41,6 +43,17 @@ pub(crate) enum UsageAccuracy {
 
 const GB: u64 = 1_000_000_000;
 
+/// Control protocol of an agent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SessionProgram {
+    /// Settings of the agent without a preset.
+    pub(crate) settings: &'static str,
+    /// Name of the tool that runs a command.
+    pub(crate) command_tool: &'static str,
+    /// Arguments of the tool for a command that needs permission.
+    pub(crate) command_arguments: fn(&str) -> Value,
+}
+
 /// Agent under test.
 #[derive(Debug)]
 pub(crate) struct TestedAgent {
@@ -71,6 +84,8 @@ pub(crate) struct TestedAgent {
     /// True if its answer is shown while the model writes it.
     pub(crate) is_streamed: bool,
     pub(crate) usage_accuracy: UsageAccuracy,
+    /// Its control protocol; `None` if it is driven without one.
+    pub(crate) session: Option<SessionProgram>,
     /// Cases that are skipped, with the reasons.
     pub(crate) skipped_cases: &'static [(&'static str, &'static str)],
 }
@@ -100,6 +115,11 @@ pub(crate) const CLAUDE: TestedAgent = TestedAgent {
     when_dropped: TRANSIENT,
     is_streamed: true,
     usage_accuracy: UsageAccuracy::Exact,
+    session: Some(SessionProgram {
+        settings: include_str!("sessions/claude.toml"),
+        command_tool: "Bash",
+        command_arguments: |command| json!({"command": command}),
+    }),
     skipped_cases: &[],
 };
 
@@ -121,6 +141,12 @@ pub(crate) const CODEX: TestedAgent = TestedAgent {
     when_dropped: TRANSIENT,
     is_streamed: false,
     usage_accuracy: UsageAccuracy::Exact,
+    session: Some(SessionProgram {
+        settings: include_str!("sessions/codex.toml"),
+        command_tool: "exec_command",
+        // Codex requests permission for commands that leave its sandbox.
+        command_arguments: |command| json!({"cmd": command, "sandbox_permissions": "require_escalated", "justification": "a test"}),
+    }),
     skipped_cases: &[],
 };
 
@@ -142,6 +168,11 @@ pub(crate) const GEMINI: TestedAgent = TestedAgent {
     when_dropped: TRANSIENT,
     is_streamed: true,
     usage_accuracy: UsageAccuracy::Exact,
+    session: Some(SessionProgram {
+        settings: include_str!("sessions/gemini.toml"),
+        command_tool: "run_shell_command",
+        command_arguments: |command| json!({"command": command}),
+    }),
     skipped_cases: &[],
 };
 
@@ -163,6 +194,11 @@ pub(crate) const COPILOT: TestedAgent = TestedAgent {
     when_dropped: TRANSIENT,
     is_streamed: true,
     usage_accuracy: UsageAccuracy::Exact,
+    session: Some(SessionProgram {
+        settings: include_str!("sessions/copilot.toml"),
+        command_tool: "bash",
+        command_arguments: |command| json!({"command": command, "description": "a test"}),
+    }),
     skipped_cases: &[],
 };
 
@@ -184,6 +220,7 @@ pub(crate) const CONTINUE: TestedAgent = TestedAgent {
     when_dropped: TRANSIENT,
     is_streamed: true,
     usage_accuracy: UsageAccuracy::Exact,
+    session: None,
     skipped_cases: &[],
 };
 
@@ -208,6 +245,11 @@ pub(crate) const OPENCODE: TestedAgent = TestedAgent {
     when_dropped: TRANSIENT,
     is_streamed: true,
     usage_accuracy: UsageAccuracy::Exact,
+    session: Some(SessionProgram {
+        settings: include_str!("sessions/opencode.toml"),
+        command_tool: "bash",
+        command_arguments: |command| json!({"command": command, "description": "a test"}),
+    }),
     skipped_cases: &[],
 };
 
@@ -229,6 +271,11 @@ pub(crate) const QWEN: TestedAgent = TestedAgent {
     when_dropped: COMPLETED,
     is_streamed: true,
     usage_accuracy: UsageAccuracy::AtLeast,
+    session: Some(SessionProgram {
+        settings: include_str!("sessions/qwen.toml"),
+        command_tool: "run_shell_command",
+        command_arguments: |command| json!({"command": command, "description": "a test"}),
+    }),
     skipped_cases: &[],
 };
 
@@ -250,6 +297,7 @@ pub(crate) const LLM: TestedAgent = TestedAgent {
     when_dropped: TRANSIENT,
     is_streamed: true,
     usage_accuracy: UsageAccuracy::Exact,
+    session: None,
     skipped_cases: CASES_WITHOUT_TOOLS,
 };
 
@@ -271,5 +319,6 @@ pub(crate) const AIDER: TestedAgent = TestedAgent {
     when_dropped: TRANSIENT,
     is_streamed: false,
     usage_accuracy: UsageAccuracy::Exact,
+    session: None,
     skipped_cases: CASES_WITHOUT_TOOLS,
 };

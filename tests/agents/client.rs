@@ -104,6 +104,49 @@ impl AgentClient {
         panic!("{id}: no event {kind} in {DEADLINE:?}")
     }
 
+    /// Waits for the open question of a task, and returns it.
+    #[expect(clippy::disallowed_methods, reason = "a stream would end with the question")]
+    pub(crate) fn wait_for_question(&self, id: &str) -> Value {
+        for _ in 0..DEADLINE.as_millis() / POLL_INTERVAL.as_millis() {
+            let text = self.request("GET", &format!("/api/v1/interactions?execution={id}"), "");
+            let list: Value = serde_json::from_str(&text).expect("a list");
+            if let Some(question) = list["interactions"].get(0) {
+                return question.clone();
+            }
+            let execution = self.execution(&json!({"id": id}));
+            assert!(execution["outcome"].is_null(), "it ended without a question: {execution}");
+            std::thread::sleep(POLL_INTERVAL); // Between two readings; the loop ends at the deadline.
+        }
+        panic!("{id}: no question in {DEADLINE:?}")
+    }
+
+    /// Answers a question, and returns it.
+    pub(crate) fn answer(&self, id: &str, answer: &Value) -> Value {
+        let path = format!("/api/v1/interactions/{id}/answer");
+        let text = self.request("POST", &path, &answer.to_string());
+        serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"))
+    }
+
+    /// Returns the verdicts about the tool calls of a task.
+    pub(crate) fn decisions(&self, id: &str) -> Vec<Value> {
+        let path = format!("/api/v1/permission-decisions?execution={id}");
+        let list: Value = serde_json::from_str(&self.request("GET", &path, "")).expect("a list");
+        list["decisions"].as_array().unwrap_or_else(|| panic!("{list}")).clone()
+    }
+
+    /// Follows a task to its end, and returns it.
+    #[expect(clippy::disallowed_methods, reason = "a stream would end with a question")]
+    pub(crate) fn wait_for_end(&self, agent: &str, id: &str) -> Value {
+        for _ in 0..DEADLINE.as_millis() / POLL_INTERVAL.as_millis() {
+            let task = self.task(agent, id);
+            if !matches!(&*outcome(&task).0, "submitted" | "working" | "input-required") {
+                return task;
+            }
+            std::thread::sleep(POLL_INTERVAL); // Between two readings; the loop ends at the deadline.
+        }
+        panic!("{id}: no end in {DEADLINE:?}")
+    }
+
     /// Waits for the version of an agent's program, and returns the facts about the program.
     #[expect(clippy::disallowed_methods, reason = "nobody tells when a program was asked")]
     pub(crate) fn wait_for_program(&self, agent: &str) -> Value {

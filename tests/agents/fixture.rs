@@ -14,6 +14,7 @@ use crate::cases::{CASES, TEN_AT_ONCE};
 use crate::client::AgentClient;
 use crate::limits::LIMIT_CASES;
 use crate::model::{ADDRESS, FakeModel};
+use crate::permissions::PERMISSION_CASES;
 use crate::processes::{MARK_VARIABLE, kill_marked, marked_processes};
 use crate::service::Service;
 use crate::{leftover_files, measurements, network_namespace, processes};
@@ -32,6 +33,12 @@ pub(crate) const DEFERRING_AGENT: &str = "patient";
 
 /// Id of the same agent as its preset, except that a limit in one case does not block the account for the next.
 pub(crate) const PRESET_AGENT: &str = "as-preset";
+
+/// Id of the same agent with a control protocol, in which it requests permission for its commands.
+pub(crate) const SESSION_AGENT: &str = "session";
+
+/// Id of the same agent, whose questions expire within seconds.
+pub(crate) const BRIEF_SESSION_AGENT: &str = "session-brief";
 
 /// Settings of all agents. Without them, one refused credential would block the others.
 const SHARED_SETTINGS: &str = "working_dir = 'HERE/work'\nquota.breaker = false\n";
@@ -109,7 +116,7 @@ pub(crate) const SECRET_WORD: &str = "xylophonist-in-the-rafters";
 impl AgentFixture<'_> {
     fn run_all_cases(&self, service: &Service) -> Vec<String> {
         let mut results = Vec::new();
-        for (name, case) in CASES.iter().chain(LIMIT_CASES) {
+        for (name, case) in CASES.iter().chain(LIMIT_CASES).chain(PERMISSION_CASES) {
             if let Some(reason) = self.skip_reason(name) {
                 results.push(format!("{name}: LEFT OUT, {reason}"));
                 continue;
@@ -137,6 +144,11 @@ impl AgentFixture<'_> {
         skipped_case
             .map(|(_, reason)| (*reason).to_owned())
             .or_else(|| (case == TEN_AT_ONCE && free_bytes < required_bytes).then(shortage))
+            .or_else(|| {
+                let needs_session = PERMISSION_CASES.iter().any(|(name, _)| *name == case);
+                let is_left_out = needs_session && self.agent.session.is_none();
+                is_left_out.then(|| "it is not driven over a control protocol".to_owned())
+            })
     }
 
     /// Returns the memory of all processes of the fixture in bytes.
@@ -208,7 +220,19 @@ fn configuration(agent: &TestedAgent, run_folder: &Path, mark: &str) -> String {
         (PRESET_AGENT, ""),
     ];
     let agents = variants.map(|(id, settings)| format!("[agents.{id}]\n{settings}\n{common}\n"));
-    let text = format!("{SERVER_SETTINGS}{}", agents.concat());
+    let session_agents = agent.session.iter().flat_map(|session| {
+        let variants = [(SESSION_AGENT, "5m"), (BRIEF_SESSION_AGENT, "2s")];
+        variants.map(|(id, timeout)| {
+            format!(
+                "[agents.{id}]\ncommand = '{program}'\nenv.{MARK_VARIABLE} = \"{mark}\"\n\
+                 access = 'read-write'\nhome = 'per-agent'\n{SHARED_SETTINGS}\
+                 consent.timeout = '{timeout}'\n{}\n",
+                session.settings
+            )
+        })
+    });
+    let session_agents: String = session_agents.collect();
+    let text = format!("{SERVER_SETTINGS}{}{session_agents}", agents.concat());
     text.replace("ADDRESS", ADDRESS).replace("HERE", &run_folder.display().to_string())
 }
 

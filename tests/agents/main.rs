@@ -20,6 +20,7 @@ mod limits;
 mod measurements;
 mod model;
 mod network_namespace;
+mod permissions;
 mod processes;
 #[path = "../clients/registry.rs"]
 mod registry;

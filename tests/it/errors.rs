@@ -49,6 +49,7 @@ const EXEMPT_CODES: &[(Code, &str)] = &[
     (Code::AnswerInvalid, "needs an agent that asks: `interactive/refusing.rs`"),
     (Code::ToolLimit, "needs an interactive agent: `limits_of_tools.rs`"),
     (Code::UnauthorizedTool, "needs an interactive agent: `limits_of_tools.rs`"),
+    (Code::SessionNotOpened, "needs an interactive agent: `interactive/protocol_faults.rs`"),
     (Code::ModeRefused, "needs an interactive agent: `interactive/modes.rs`"),
     (Code::ExtendedCardMissing, "no agent that offers the operation lacks a card"),
 ];

@@ -1,10 +1,12 @@
 //! Integration tests of interactive agents: questions, their answers, and what the agent does then.
 
 mod answering;
+mod at_terminal;
 mod by_message;
 mod continuing;
 mod expiring;
 mod modes;
+mod protocol_faults;
 mod refusing;
 
 use serde_json::{Value, json};

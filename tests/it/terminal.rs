@@ -26,14 +26,14 @@ output = "events"
 "#;
 
 /// A command at a terminal of 100 columns and 30 rows.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
     keys: ChildStdin,
     received: watch::Receiver<String>,
 }
 
 impl Terminal {
-    fn start(service: &Service, words: &str) -> Self {
+    pub(crate) fn start(service: &Service, words: &str) -> Self {
         let program = env!("CARGO_BIN_EXE_algonius");
         let line = format!("stty cols 100 rows 30; exec {program} {words}");
         let mut command = Command::new("script");
@@ -54,7 +54,7 @@ impl Terminal {
     }
 
     /// What stands there once this does.
-    async fn wait_for_text(&self, text: &str) -> Vec<String> {
+    pub(crate) async fn wait_for_text(&self, text: &str) -> Vec<String> {
         poll_until(&format!("{text:?} at the terminal"), async || {
             let lines = screen_lines(&self.received.borrow());
             lines.iter().any(|line| line.contains(text)).then_some(lines)
@@ -62,13 +62,13 @@ impl Terminal {
         .await
     }
 
-    async fn send_keys(&mut self, keys: &str) {
+    pub(crate) async fn send_keys(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).await.unwrap();
         self.keys.flush().await.unwrap();
     }
 
     /// The exit code, and what stands there at the end.
-    async fn wait_for_exit(mut self) -> (Option<i32>, Vec<String>) {
+    pub(crate) async fn wait_for_exit(mut self) -> (Option<i32>, Vec<String>) {
         let status = within_deadline("the end of the command", self.child.wait()).await.unwrap();
         let is_complete = async || self.received.has_changed().is_err().then_some(());
         poll_until("the end of its output", is_complete).await; // Who reads has read all of it.

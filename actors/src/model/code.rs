@@ -252,6 +252,9 @@ codes! {
     /// The agent did not confirm the mode that the service sets.
     ModeRefused = "mode-refused", Agent,
         "set `session.mode` to a mode that the agent offers; the sentence names the modes";
+    /// The agent opened no session.
+    SessionNotOpened = "session-not-opened", Agent,
+        "see that `command` and `args` start an agent of this `protocol`, and read its standard error; a slow agent needs a longer `start_timeout`";
     /// The execution has already ended.
     ExecutionEnded = "execution-ended", Permanent,
         "only executions that have not ended can be cancelled";

@@ -132,6 +132,7 @@ pub const fn wire_codes(code: Code) -> WireCodes {
         | Code::EndedEarly
         | Code::Denied
         | Code::ModeRefused
+        | Code::SessionNotOpened
         | Code::ToolLimit
         | Code::UnauthorizedTool
         | Code::ArtifactMissing

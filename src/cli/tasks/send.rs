@@ -1,7 +1,10 @@
 //! `algonius send`: sends a message to an agent and prints the answer.
 
 mod answer_text;
+mod pending_question;
+mod published_interaction;
 mod streamed_send;
+mod typed_lines;
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;

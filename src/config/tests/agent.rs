@@ -3,6 +3,7 @@
 use super::*;
 
 mod agents;
+mod consent;
 mod overrides;
 mod remote;
 mod resources;

@@ -1,7 +1,8 @@
 //! Decides when text that a program has written is released to the followers of its execution.
 //!
 //! Text is written to the ledger in large pieces, which is cheap and late. While there is a follower, ready
-//! text is released after [`MAX_RELEASE_DELAY`]. Without followers there is no timer: the task that reads the pipe also
+//! text is released after [`MAX_RELEASE_DELAY`], and urgent text at once, at most once in [`MIN_URGENT_INTERVAL`].
+//! Without followers there is no timer: the task that reads the pipe also
 //! waits for the first follower, which costs nothing.
 
 use std::time::Duration;
@@ -13,11 +14,19 @@ use tokio::time::{Instant, sleep_until};
 /// commit per line.
 const MAX_RELEASE_DELAY: Duration = Duration::from_millis(50);
 
+/// Shortest time between two releases of urgent text, so that a model that writes fast does not cause one commit per
+/// piece.
+const MIN_URGENT_INTERVAL: Duration = Duration::from_millis(20);
+
 /// Release schedule of one reader.
 pub(in crate::drivers) struct ReleaseTimer {
     followers: Followers,
     /// True if something was read since the last release.
     has_unreleased: bool,
+    /// True if urgent text was read since the last release.
+    has_urgent: bool,
+    /// Time of the last release of urgent text.
+    urgent_released_at: Option<Instant>,
     /// Time of the next release; set once there is a follower.
     due_at: Option<Instant>,
 }
@@ -25,7 +34,8 @@ pub(in crate::drivers) struct ReleaseTimer {
 impl ReleaseTimer {
     /// Creates the timer of a reader that has read nothing so far.
     pub(in crate::drivers) const fn of(followers: Followers) -> Self {
-        Self { followers, has_unreleased: false, due_at: None }
+        let (has_unreleased, has_urgent) = (false, false);
+        Self { followers, has_unreleased, has_urgent, urgent_released_at: None, due_at: None }
     }
 
     /// Records that text was read.
@@ -37,11 +47,27 @@ impl ReleaseTimer {
         }
     }
 
+    /// Records that the text that was read does not wait for more text.
+    pub(in crate::drivers) fn mark_urgent(&mut self) {
+        self.has_urgent = true;
+        if let Some(due_at) = &mut self.due_at {
+            let now = Instant::now();
+            let next =
+                self.urgent_released_at.map_or(now, |last| now.max(last + MIN_URGENT_INTERVAL));
+            *due_at = next.min(*due_at);
+        }
+    }
+
     /// Returns true if the text that was read is due for release. `bytes` are those of the last wait, or `None` if the
     /// wait ended because the time had come. Checked after each read, because [`ReleaseTimer::wait_until_due`] never
     /// returns for a program that writes without a pause.
     pub(in crate::drivers) fn must_release(&self, bytes: Option<&[u8]>) -> bool {
-        bytes.is_none() || self.due_at.is_some_and(|due| due <= Instant::now())
+        bytes.is_none() || self.is_due()
+    }
+
+    /// Returns true if text was read and its time has come.
+    pub(in crate::drivers) fn is_due(&self) -> bool {
+        self.due_at.is_some_and(|due| due <= Instant::now())
     }
 
     /// Returns when a release is due. Text from before the first follower is released at once.
@@ -54,8 +80,11 @@ impl ReleaseTimer {
     }
 
     /// Records that the safe part of the text was released.
-    pub(in crate::drivers) const fn mark_released(&mut self) {
-        (self.has_unreleased, self.due_at) = (false, None);
+    pub(in crate::drivers) fn mark_released(&mut self) {
+        if self.has_urgent {
+            self.urgent_released_at = Some(Instant::now());
+        }
+        (self.has_unreleased, self.has_urgent, self.due_at) = (false, false, None);
     }
 }
 
@@ -101,6 +130,30 @@ mod tests {
             timeout(WAIT_TIMEOUT, release_timer.wait_until_due()).await.is_err(),
             "nobody follows any more"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn urgent_output_is_released_at_once_or_after_an_interval() {
+        let followers = Followers::default();
+        let _one = followers.join();
+        let mut release_timer = ReleaseTimer::of(followers);
+        release_timer.mark_read();
+        release_timer.mark_released();
+        release_timer.mark_read();
+        release_timer.mark_urgent();
+        assert!(release_timer.must_release(Some(b"x")), "the first piece");
+        release_timer.mark_released();
+        tokio::time::advance(MIN_URGENT_INTERVAL / 2).await;
+        release_timer.mark_read();
+        release_timer.mark_urgent();
+        assert!(!release_timer.must_release(Some(b"x")), "too soon after the first piece");
+        timeout(MIN_URGENT_INTERVAL, release_timer.wait_until_due()).await.expect("its time");
+        assert!(release_timer.must_release(Some(b"x")));
+        release_timer.mark_released();
+        tokio::time::advance(MIN_URGENT_INTERVAL).await;
+        release_timer.mark_read();
+        release_timer.mark_urgent();
+        assert!(release_timer.must_release(Some(b"x")), "after a pause");
     }
 
     #[tokio::test(start_paused = true)]

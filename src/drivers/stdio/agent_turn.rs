@@ -9,6 +9,8 @@ mod questions;
 mod steps;
 mod tool_watch;
 
+use std::time::Duration;
+
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_protocols::{
@@ -45,6 +47,8 @@ pub(in crate::drivers) struct TurnPlan {
     pub(in crate::drivers) options: Vec<(String, String)>,
     /// Message to the agent.
     pub(in crate::drivers) prompt: Vec<PromptPart>,
+    /// Longest time until the session is open.
+    pub(in crate::drivers) open_timeout: Duration,
     /// Watch over the tool calls.
     pub(in crate::drivers) tool_watch: ToolWatch,
 }
@@ -83,7 +87,7 @@ impl AgentTurn {
         let is_continued = !written.is_empty();
         connection.replay_sent(&written);
         let has_sent_prompt = connection.has_sent_prompt();
-        let (requests, state) = (OpenRequests::default(), TurnState::default());
+        let (requests, state) = (OpenRequests::default(), TurnState::new(plan.open_timeout));
         let input = AgentInput::new(journal);
         Ok(Self {
             plan,
@@ -125,6 +129,7 @@ impl AgentTurn {
         let mut is_over = self.perform(steps, (events, report)).await?;
         let mut is_cancelled = false;
         while !is_over {
+            let mut is_release_due = false;
             let steps = tokio::select! {
                 () = self.input.deliver() => continue,
                 Some((wire, answer)) = self.answers.recv() => self.answer(&wire, answer),
@@ -133,12 +138,17 @@ impl AgentTurn {
                     self.state.record_cancel();
                     self.connection.perform(Command::Cancel { session: SESSION_KEY })
                 }
+                () = self.state.wait_until_opening_is_late() => {
+                    self.state.fail_opening(events);
+                    return Ok(true);
+                }
                 () = self.plan.tool_watch.wait_until_overdue() => {
                     self.state.fail_unless_over(events);
                     return Ok(true);
                 }
                 bytes = source.next_unless_due(&release_timer) => {
-                    let steps = match bytes {
+                    is_release_due = bytes.is_none();
+                    match bytes {
                         None => Vec::new(),
                         Some([]) => {
                             let steps = self.connection.end_of_output();
@@ -148,19 +158,23 @@ impl AgentTurn {
                         }
                         Some(bytes) => {
                             raw_writer.write(bytes).await?;
-                            self.connection.handle_output(bytes)
+                            let steps = self.connection.handle_output(bytes);
+                            // Followers do not wait for text of the answer.
+                            release_timer.mark_read();
+                            if steps.iter().any(|step| matches!(step, Step::Text { .. })) {
+                                release_timer.mark_urgent();
+                            }
+                            steps
                         }
-                    };
-                    release_timer.mark_read();
-                    if release_timer.must_release(bytes) {
-                        raw_writer.release().await?;
-                        events.release().await?;
-                        release_timer.mark_released();
                     }
-                    steps
                 }
             };
             is_over = self.perform(steps, (events, report)).await?;
+            if !is_over && (is_release_due || release_timer.is_due()) {
+                raw_writer.release().await?;
+                events.release().await?;
+                release_timer.mark_released();
+            }
         }
         Ok(true)
     }

@@ -1,15 +1,15 @@
 //! Message with a streamed answer: progress, requests for input and Ctrl-C.
 
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, IsTerminal};
 
 use algonius_a2a::STDERR_EXTENSION;
 use hyper::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::oneshot;
-use uuid::Uuid;
 
 use super::answer_text::AnswerText;
+use super::pending_question::{PausedExecution, PendingQuestion, PromptResult};
+use super::typed_lines::TypedLines;
 use super::{finish, message_text, text_at};
 use crate::cli::client::error_response::result_of;
 use crate::cli::client::sse_stream::SseStream;
@@ -40,14 +40,18 @@ pub(crate) struct StreamedSend<'d> {
     is_cancelled: bool,
     /// End of the last reported deferral.
     deferred_until: String,
+    typed_lines: TypedLines,
 }
+
+/// Request that opens a stream: its method and its parameters.
+type StreamRequest = (&'static str, Value);
 
 /// Reason why the stream pauses.
 enum PauseReason {
     /// The task has ended.
     Ended,
     /// The agent requests this input.
-    InputRequired(String),
+    InputRequired(Box<PendingQuestion>),
 }
 
 impl<'d> StreamedSend<'d> {
@@ -73,39 +77,42 @@ impl<'d> StreamedSend<'d> {
             shows_stderr,
             is_cancelled: false,
             deferred_until: String::new(),
+            typed_lines: TypedLines::default(),
         })
     }
 
     /// Sends the message, shows the stream, forwards requests for input to the person at the terminal, and reports
     /// the end.
-    pub(crate) async fn run(mut self, mut params: Value) -> Result<(), CliError> {
+    pub(crate) async fn run(mut self, params: Value) -> Result<(), CliError> {
         self.progress.show("sent");
-        let mut last_question = String::new();
+        let mut request: StreamRequest = ("message/stream", params);
         loop {
-            let pause = match self.follow(params).await {
-                // The question is still open, so the person answers again.
+            let pause = match self.follow(request).await {
                 Err(CliError::Refused(refusal))
-                    if is_invalid_answer(&refusal) && self.can_prompt() =>
+                    if self.task_id.is_some() && may_ask_again(&refusal) && self.can_prompt() =>
                 {
-                    PauseReason::InputRequired(format!("{}\n{last_question}", refusal.message))
+                    // The task says which question is open now.
+                    self.progress.clear();
+                    self.out.print_note(&refusal.message);
+                    self.paused_task().await?
                 }
                 pause => pause?,
             };
-            match pause {
-                PauseReason::InputRequired(question) if self.can_prompt() => {
-                    let Some(message) = self.prompt(&question).await? else {
-                        return self.end().await;
-                    };
-                    (params, last_question) = (self.reply_params(&message), question);
-                }
-                PauseReason::InputRequired(_) | PauseReason::Ended => return self.end().await,
+            let PauseReason::InputRequired(question) = pause else { return self.end().await };
+            if !self.can_prompt() {
+                return self.end().await;
             }
+            request = match self.prompt(&question).await? {
+                PromptResult::Answered(params) => ("message/stream", params),
+                PromptResult::Closed => ("tasks/resubscribe", json!({"id": self.task_id})),
+                PromptResult::Abandoned => return self.end().await,
+            };
         }
     }
 
     /// Reads to the end or to a request for input. A broken stream is resumed.
-    async fn follow(&mut self, params: Value) -> Result<PauseReason, CliError> {
-        let mut stream = self.open_stream("message/stream", params, None).await?;
+    async fn follow(&mut self, request: StreamRequest) -> Result<PauseReason, CliError> {
+        let mut stream = self.open_stream(request, None).await?;
         let mut attempts = 0;
         loop {
             let error = match self.next(&mut stream).await {
@@ -134,7 +141,8 @@ impl<'d> StreamedSend<'d> {
             self.progress.tick().await;
             // The cursor of the last event prevents duplicates.
             let cursor = stream.cursor().and_then(|cursor| HeaderValue::from_str(cursor).ok());
-            match self.open_stream("tasks/resubscribe", json!({"id": task_id}), cursor).await {
+            let request = ("tasks/resubscribe", json!({"id": task_id}));
+            match self.open_stream(request, cursor).await {
                 Ok(opened) => stream = opened,
                 Err(CliError::Unreachable { .. }) => {} // It is tried again.
                 Err(error) => return Err(error),
@@ -145,8 +153,7 @@ impl<'d> StreamedSend<'d> {
     /// Opens a stream, unless Ctrl-C interrupts it.
     async fn open_stream(
         &mut self,
-        method: &str,
-        params: Value,
+        request: StreamRequest,
         cursor: Option<HeaderValue>,
     ) -> Result<SseStream, CliError> {
         let header_name = HeaderName::from_static;
@@ -157,7 +164,7 @@ impl<'d> StreamedSend<'d> {
         let stderr_header = self.shows_stderr.then_some(stderr_header);
         let headers: Vec<RequestHeader> = cursor.into_iter().chain(stderr_header).collect();
         tokio::select! {
-            opened = self.client.open_rpc_stream(self.agent, (method, params), &headers) => {
+            opened = self.client.open_rpc_stream(self.agent, request, &headers) => {
                 opened.map(SseStream::of)
             }
             _ = self.interrupt.recv() => Err(self.detached_error()),
@@ -238,13 +245,29 @@ impl<'d> StreamedSend<'d> {
         }
         self.progress.show(&progress_text);
         self.report_deferral(event, &message);
+        self.pause_reason(event, message)
+    }
+
+    /// Returns the reason why a stream pauses after an event with this message.
+    fn pause_reason(&self, event: &Value, message: String) -> Option<PauseReason> {
         match self.state.as_str() {
-            "input-required" => Some(PauseReason::InputRequired(message)),
-            "auth-required" => Some(PauseReason::InputRequired(format!(
-                "{message}\n(authenticate, then answer to continue)"
-            ))),
             "completed" | "failed" | "canceled" | "rejected" => Some(PauseReason::Ended),
-            _ => None,
+            state => {
+                let question = PendingQuestion::of(event, state, message);
+                question.map(|question| PauseReason::InputRequired(Box::new(question)))
+            }
+        }
+    }
+
+    /// Reads the task once more; it counts as ended if no question is open.
+    async fn paused_task(&mut self) -> Result<PauseReason, CliError> {
+        let params = json!({"id": self.task_id});
+        let task = self.client.request(self.agent, "tasks/get", params).await?;
+        text_at(&task, "/status/state").clone_into(&mut self.state);
+        let message = message_text(task.pointer("/status/message"));
+        match self.pause_reason(&task, message) {
+            Some(pause) => Ok(pause),
+            None => self.follow(("tasks/resubscribe", json!({"id": self.task_id}))).await,
         }
     }
 
@@ -268,40 +291,19 @@ impl<'d> StreamedSend<'d> {
         is_terminal && !self.out.is_json() && !self.is_cancelled
     }
 
-    /// Requests input of the person at the terminal; returns `None` if there is none.
-    async fn prompt(&mut self, question: &str) -> Result<Option<String>, CliError> {
+    /// Asks the person at the terminal, until Ctrl-C cancels the task.
+    async fn prompt(&mut self, question: &PendingQuestion) -> Result<PromptResult, CliError> {
         self.progress.clear();
         self.answer.reset();
-        self.out.print_note(question.trim_end());
-        self.out.print_stderr("> ");
-        let (sender, message) = oneshot::channel();
-        // A blocked read cannot be cancelled, and the runtime would wait for it at the end of the process.
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            let read_result = io::stdin().lock().read_line(&mut line);
-            _ = sender.send(read_result.map(|length| (length > 0).then_some(line)));
-        });
+        let task_id = self.task_id.clone().unwrap_or_default();
+        let task = PausedExecution { client: self.client, agent: self.agent, id: &task_id };
         tokio::select! {
-            message = message => match message {
-                Ok(Ok(line)) => Ok(line.map(|line| line.trim_end_matches('\n').to_owned())),
-                Ok(Err(source)) => Err(CliError::Input { source }),
-                Err(_closed) => Ok(None),
-            },
+            result = question.ask(&task, &mut self.typed_lines, self.out) => result,
             _ = self.interrupt.recv() => {
                 self.cancel().await?;
-                Ok(None)
+                Ok(PromptResult::Abandoned)
             }
         }
-    }
-
-    fn reply_params(&self, message: &str) -> Value {
-        json!({"message": {
-            "kind": "message",
-            "role": "user",
-            "messageId": Uuid::new_v4().to_string(),
-            "taskId": self.task_id,
-            "parts": [{"kind": "text", "text": message}],
-        }})
     }
 
     /// Reports the end. Requests the whole answer, because the stream also contains the pieces of failed attempts.
@@ -319,7 +321,11 @@ impl<'d> StreamedSend<'d> {
     }
 }
 
-/// Returns true if an answer did not suit the question.
-fn is_invalid_answer(refusal: &ErrorBody) -> bool {
-    refusal.code == "answer-invalid"
+/// Returns true after a refusal of an answer that leaves the task open: the answer did not suit the question, the
+/// question was closed or changed before the answer arrived, or somebody else must answer.
+fn may_ask_again(refusal: &ErrorBody) -> bool {
+    matches!(
+        &*refusal.code,
+        "answer-invalid" | "interaction-closed" | "interaction-changed" | "forbidden"
+    )
 }

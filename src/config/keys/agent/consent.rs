@@ -9,10 +9,12 @@ use algonius_actors::model::permission::{
 
 use crate::config::table::{Section, Spanned, ValueBounds, ValueShape, value};
 
-const VERDICTS: [(&str, PermissionVerdict); 3] = [
+/// Words of the configuration. `approve` means that a person approves the call, which is the same as `ask`.
+const VERDICTS: [(&str, PermissionVerdict); 4] = [
     ("allow", PermissionVerdict::Allow),
     ("deny", PermissionVerdict::Deny),
     ("ask", PermissionVerdict::Ask),
+    ("approve", PermissionVerdict::Ask),
 ];
 
 /// Bounds of the time in seconds within which a person answers.
@@ -123,9 +125,12 @@ fn tools(section: Section<'_>) -> BTreeMap<String, PermissionVerdict> {
     for (name, entry) in section.entries() {
         let entry = Spanned { position: entry.position.hidden(), ..entry };
         let Some(word) = value::text(reader, &entry) else { continue };
-        match PermissionVerdict::parse(word) {
-            Some(verdict) => _ = tools.insert(name.value, verdict),
-            None => reader.error(&entry.position, "must be \"allow\", \"deny\" or \"ask\""),
+        match VERDICTS.iter().find(|(known, _)| *known == word) {
+            Some((_, verdict)) => _ = tools.insert(name.value, *verdict),
+            None => {
+                let diagnostic = "must be \"allow\", \"deny\", \"ask\" or \"approve\"";
+                reader.error(&entry.position, diagnostic);
+            }
         }
     }
     tools

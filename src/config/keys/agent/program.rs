@@ -80,8 +80,8 @@ pub(crate) fn read(
     let paths = paths.or_else(|| section.reader.env("PATH"));
     let command = command::read(section, paths.as_deref(), missing_severity);
     let arguments = Arguments::read(section, access, program_runtime.model.is_some());
-    arguments.check_model(section, program_runtime.model.is_some());
     let protocol = control::protocol(section);
+    arguments.check_model(section, (program_runtime.model.is_some(), protocol.is_some()));
     // A program with a control protocol sends its questions to the service.
     if let Some(command) = command.as_ref().filter(|_| protocol.is_none()) {
         interactive_commands::warn(section.reader, &command.file, &arguments.words());

@@ -50,6 +50,14 @@ fn claude_control_resumes_a_session_by_arguments() {
 }
 
 #[test]
+fn the_model_of_an_interactive_agent_needs_no_argument() {
+    for protocol in ["acp", "claude-control", "codex-app-server"] {
+        let program = program(&format!("model = \"m\"\nprotocol = \"{protocol}\""));
+        assert_eq!(program.program_runtime.model.as_deref(), Some("m"), "{protocol}");
+    }
+}
+
+#[test]
 fn an_unusable_session_is_refused() {
     check_agent(&[
         (

@@ -32,6 +32,7 @@ pub(super) fn plan(control: &ControlSpec, attempt: &AttemptStart, cwd: &Path) ->
         model: attempt.program.program_runtime.model.clone(),
         options: options.collect(),
         prompt: attempt.work.request.input.parts.iter().map(prompt_part).collect(),
+        open_timeout: attempt.work.spec.limits.deadlines.start,
         tool_watch: ToolWatch::new(&attempt.work),
     }
 }

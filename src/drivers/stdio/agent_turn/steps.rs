@@ -1,6 +1,7 @@
 //! Steps of the protocol as events of the attempt, and the end of a turn.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use algonius_actors::decide::budget::cumulative_usage::CounterValues;
 use algonius_actors::driver::report::Reporter;
@@ -14,6 +15,7 @@ use algonius_protocols::{
     TokenUsage, ToolCall, ToolStatus, TurnOutcome,
 };
 use serde_json::{Map, Value};
+use tokio::time::{Instant, sleep_until};
 
 use super::questions::tool_name;
 use super::{AgentTurn, SESSION_KEY};
@@ -23,8 +25,11 @@ use crate::drivers::adapters::event_reader::EventReader;
 const SESSION_UNKNOWN: &str = "the session of the conversation is lost: the agent does not know it";
 
 /// State of a turn that outlives a step.
-#[derive(Default)]
 pub(super) struct TurnState {
+    /// Longest time until the session is open.
+    open_timeout: Duration,
+    /// Time at which a session that is not open fails the turn; `None` once it is open.
+    open_deadline: Option<Instant>,
     answer: ShownAnswer,
     /// Stages of tool calls that were shown.
     reported_stages: HashMap<String, ToolStage>,
@@ -37,6 +42,37 @@ pub(super) struct TurnState {
 }
 
 impl TurnState {
+    /// Returns the state of a turn whose session must be open after this time.
+    pub(super) fn new(open_timeout: Duration) -> Self {
+        Self {
+            open_timeout,
+            open_deadline: Some(Instant::now() + open_timeout),
+            answer: ShownAnswer::default(),
+            reported_stages: HashMap::new(),
+            reported_changes: HashSet::new(),
+            denied_calls: 0,
+            is_cancelled: false,
+            is_over: false,
+            failure: None,
+        }
+    }
+
+    /// Waits until the session should be open; forever if it is open.
+    pub(super) async fn wait_until_opening_is_late(&self) {
+        match self.open_deadline {
+            Some(deadline) => sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Fails a turn whose session was not opened in time.
+    pub(super) fn fail_opening(&mut self, events: &mut EventReader<'_>) {
+        let seconds = self.open_timeout.as_secs_f64();
+        let message = format!("the agent opened no session within {seconds} s");
+        self.fail(Failure::new(Code::SessionNotOpened, message));
+        self.fail_unless_over(events);
+    }
+
     /// Records that the turn is cancelled by order.
     pub(super) const fn record_cancel(&mut self) {
         self.is_cancelled = true;
@@ -183,6 +219,7 @@ impl AgentTurn {
         match step {
             Step::Send(line) => self.send(&line),
             Step::Opened { id, .. } => {
+                self.state.open_deadline = None;
                 record_session(id, events, report).await?;
                 return Ok(self.send_prompt());
             }
@@ -201,7 +238,7 @@ impl AgentTurn {
                 self.state.answer.show((message_id, role), text, events).await?;
             }
             Step::Tool { call, .. } => {
-                self.show_tool_call(&call, events).await?;
+                self.state.show_tool(&call, events).await?;
                 let failure = self.plan.tool_watch.judge(&call, (events, report)).await?;
                 return Ok(failure.map_or_else(Vec::new, |failure| self.cancel_for(failure)));
             }
@@ -291,14 +328,6 @@ impl AgentTurn {
         self.state.is_over = true;
         failure.into_iter().for_each(|failure| events.fail_for(failure));
     }
-
-    async fn show_tool_call(
-        &mut self,
-        call: &ToolCall,
-        events: &mut EventReader<'_>,
-    ) -> Result<(), LedgerError> {
-        self.state.show_tool(call, events).await
-    }
 }
 
 fn open_failure(fault: &OpenFault, message: &str) -> Failure {
@@ -309,7 +338,8 @@ fn open_failure(fault: &OpenFault, message: &str) -> Failure {
             Failure::new(Code::ModeRefused, message)
         }
         OpenFault::UnknownSession | OpenFault::Other => {
-            Failure::new(Code::Reported, format!("the agent opened no session: {message}"))
+            let message = format!("the agent opened no session: {message}");
+            Failure::new(Code::SessionNotOpened, message)
         }
     }
 }

@@ -109,12 +109,19 @@ impl Arguments {
         all
     }
 
-    /// Checks that a model is configured if and only if an argument uses it.
-    pub(crate) fn check_model(&self, section: &Section<'_>, has_model: bool) {
+    /// Checks that a model is configured if an argument uses it, and that an argument uses it unless the service sets it
+    /// in the session of the agent.
+    pub(crate) fn check_model(
+        &self,
+        section: &Section<'_>,
+        (has_model, is_set_in_session): (bool, bool),
+    ) {
         let uses = |argument: &&Argument| argument.names.iter().any(|used| used == "model");
         let argument = self.list.iter().find(uses);
         let message = match argument {
-            None if has_model && !self.is_broken => "needs `model_args` with `{{ model }}`",
+            None if has_model && !is_set_in_session && !self.is_broken => {
+                "needs `model_args` with `{{ model }}`"
+            }
             Some(argument) if !has_model => {
                 let message = "`{{ model }}` has a value where `model` is given only";
                 return section.reader.error(&argument.template.position.clone().hidden(), message);

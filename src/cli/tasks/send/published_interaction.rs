@@ -1,0 +1,199 @@
+//! Open question of an agent as the status of its task publishes it, and the answer that a typed line gives.
+
+use algonius_a2a::interaction::INTERACTIONS_EXTENSION;
+use algonius_actors::model::interaction::InteractionKind;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// Words that allow a tool call or agree to a confirmation.
+const YES: [&str; 4] = ["y", "yes", "allow", "approve"];
+/// Words that deny a tool call or reject a confirmation.
+const NO: [&str; 4] = ["n", "no", "deny", "reject"];
+
+/// Open interaction of a paused task.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(super) struct PublishedInteraction {
+    pub(super) id: String,
+    kind: InteractionKind,
+    message: String,
+    #[serde(default)]
+    options: Vec<OfferedOption>,
+    tool: Option<RequestedCall>,
+    schema: Option<Value>,
+    digest: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+struct OfferedOption {
+    id: String,
+    name: String,
+}
+
+/// Tool call that the agent requests permission for.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+struct RequestedCall {
+    command: Option<String>,
+    #[serde(default)]
+    paths: Vec<String>,
+    url: Option<String>,
+    #[serde(default)]
+    args: Value,
+}
+
+impl PublishedInteraction {
+    /// Returns the open interactions of a task or of a status event, in their order.
+    pub(super) fn list(task: &Value) -> Vec<Self> {
+        let metadata = task.pointer("/status/message/metadata");
+        let list = metadata.and_then(|metadata| {
+            metadata.get(INTERACTIONS_EXTENSION)?.get("interactions")?.as_array()
+        });
+        // A kind that a later service adds is answered by other means.
+        list.into_iter()
+            .flatten()
+            .filter_map(|entry| serde_json::from_value(entry.clone()).ok())
+            .collect()
+    }
+
+    /// Returns the question with everything that an answer depends on.
+    pub(super) fn text(&self) -> String {
+        let mut lines = vec![self.message.trim_end().to_owned()];
+        if let Some(call) = &self.tool {
+            lines.extend(call.command.iter().map(|command| format!("  command  {command}")));
+            lines.extend(call.paths.iter().map(|path| format!("  path     {path}")));
+            lines.extend(call.url.iter().map(|url| format!("  url      {url}")));
+            if call.args.as_object().is_some_and(|args| !args.is_empty()) {
+                lines.push(format!("  args     {}", call.args));
+            }
+        }
+        if !self.kind.is_permission() {
+            let options = self.options.iter();
+            lines.extend(options.map(|option| format!("  {}  {}", option.id, option.name)));
+        }
+        lines.extend(self.schema.iter().map(|schema| format!("  schema   {schema}")));
+        lines.join("\n")
+    }
+
+    /// Returns the answers that the question takes.
+    pub(super) const fn expected_answer(&self) -> &'static str {
+        match self.kind {
+            InteractionKind::ToolPermission | InteractionKind::FileApproval => {
+                "`yes` allows this call, `no` denies it"
+            }
+            InteractionKind::Confirmation if self.options.is_empty() => "`yes` or `no`",
+            InteractionKind::Confirmation => "the id of an option",
+            InteractionKind::Choice => "the id of an option, or a text",
+            InteractionKind::TextInput => "a text",
+            InteractionKind::Form => "a JSON object with a member for each field",
+        }
+    }
+
+    /// Returns the metadata of a message with the answer that a line gives; `None` if the line gives none. The digest
+    /// binds the answer to the question that the person has read.
+    pub(super) fn answer(&self, line: &str) -> Option<Value> {
+        let (name, value) = self.answer_member(line.trim())?;
+        let mut answer = Map::new();
+        answer.insert("id".to_owned(), self.id.as_str().into());
+        answer.insert("digest".to_owned(), self.digest.as_str().into());
+        answer.insert(name.to_owned(), value);
+        Some(json!({INTERACTIONS_EXTENSION: {"answers": [answer]}}))
+    }
+
+    fn answer_member(&self, line: &str) -> Option<(&'static str, Value)> {
+        let is_among = |words: &[&str]| words.iter().any(|word| line.eq_ignore_ascii_case(word));
+        let option = || self.options.iter().find(|option| option.id == line || option.name == line);
+        match self.kind {
+            InteractionKind::ToolPermission | InteractionKind::FileApproval => {
+                let verdict = match (is_among(&YES), is_among(&NO)) {
+                    (true, _) => "allow",
+                    (_, true) => "deny",
+                    _ => return None,
+                };
+                Some(("verdict", verdict.into()))
+            }
+            InteractionKind::Confirmation if self.options.is_empty() => {
+                let is_answer = is_among(&YES) || is_among(&NO);
+                is_answer.then(|| ("text", if is_among(&YES) { "yes" } else { "no" }.into()))
+            }
+            InteractionKind::Confirmation => Some(("option", option()?.id.as_str().into())),
+            InteractionKind::Choice => match option() {
+                Some(option) => Some(("option", option.id.as_str().into())),
+                None => (!line.is_empty()).then(|| ("text", line.into())),
+            },
+            InteractionKind::TextInput => (!line.is_empty()).then(|| ("text", line.into())),
+            InteractionKind::Form => {
+                let values: Value = serde_json::from_str(line).ok()?;
+                values.is_object().then_some(("values", values))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interaction(kind: &str, options: &Value) -> PublishedInteraction {
+        let entry = json!({
+            "id": "i", "kind": kind, "message": "Run it?", "digest": "d", "options": options,
+            "tool": {"id": "c", "name": "Bash", "command": "make", "paths": ["/a"], "args": {"x": 1}},
+        });
+        let metadata =
+            json!({INTERACTIONS_EXTENSION: {"interactions": [entry, {"kind": "later"}]}});
+        let task = json!({"status": {"message": {"metadata": metadata}}});
+        let [interaction] = PublishedInteraction::list(&task).try_into().unwrap();
+        interaction
+    }
+
+    fn answer(interaction: &PublishedInteraction, line: &str) -> Option<Value> {
+        interaction.answer(line).map(|answer| answer[INTERACTIONS_EXTENSION]["answers"][0].clone())
+    }
+
+    #[test]
+    fn a_permission_is_given_by_whole_words_only() {
+        let options = json!([{"id": "yes", "name": "sure"}, {"id": "always", "name": "always"}]);
+        let permission = interaction("tool_permission", &options);
+        for (line, verdict) in [("y", "allow"), (" YES ", "allow"), ("n", "deny"), ("Deny", "deny")]
+        {
+            let expected = json!({"id": "i", "digest": "d", "verdict": verdict});
+            assert_eq!(answer(&permission, line), Some(expected), "{line}");
+        }
+        // The agent chooses the ids of its options.
+        for line in ["", "ye", "yes please", "always", "sure", "1"] {
+            assert_eq!(answer(&permission, line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_question_shows_its_call_and_its_options() {
+        let options = json!([{"id": "a", "name": "first"}]);
+        assert_eq!(
+            interaction("tool_permission", &options).text(),
+            "Run it?\n  command  make\n  path     /a\n  args     {\"x\":1}"
+        );
+        assert!(interaction("choice", &options).text().ends_with("\n  a  first"));
+    }
+
+    #[test]
+    fn other_questions_take_options_texts_and_values() {
+        let options = json!([{"id": "a", "name": "first"}]);
+        for (kind, options, line, member) in [
+            ("choice", &options, "first", Some(json!({"option": "a"}))),
+            ("choice", &options, "another", Some(json!({"text": "another"}))),
+            ("confirmation", &options, "a", Some(json!({"option": "a"}))),
+            ("confirmation", &options, "yes", None),
+            ("confirmation", &json!([]), "Y", Some(json!({"text": "yes"}))),
+            ("confirmation", &json!([]), "perhaps", None),
+            ("text_input", &json!([]), "blue", Some(json!({"text": "blue"}))),
+            ("text_input", &json!([]), "  ", None),
+            ("form", &json!([]), r#"{"n": 1}"#, Some(json!({"values": {"n": 1}}))),
+            ("form", &json!([]), "7", None),
+        ] {
+            let expected = member.map(|mut member| {
+                member["id"] = "i".into();
+                member["digest"] = "d".into();
+                member
+            });
+            assert_eq!(answer(&interaction(kind, options), line), expected, "{kind} {line}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Permissions of an agent that speaks a control protocol: its call of a tool is allowed, denied, or left without an
+//! answer.
+
+use serde_json::{Value, json};
+
+use crate::cases::AgentCase;
+use crate::client::outcome;
+use crate::fixture::{AgentFixture, BRIEF_SESSION_AGENT, SESSION_AGENT};
+
+/// Cases by name, in their order.
+pub(crate) const PERMISSION_CASES: &[(&str, AgentCase)] =
+    &[("allowed", allowed_call), ("denied", denied_call), ("not answered", unanswered_call)];
+
+/// Case: an allowed call is made once, after the answer.
+fn allowed_call(fixture: &AgentFixture<'_>) {
+    let case = PermissionCase::start(fixture, SESSION_AGENT, "allowed");
+    case.answer("allow");
+    let task = case.wait_for_end();
+    assert_eq!(outcome(&task).0, "completed", "{task}");
+    assert_eq!(case.line_count(), 1, "{task}");
+    case.assert_decision("allow", "principal");
+    fixture.add_row("permission", "requested before a command; allowed, denied, not answered");
+}
+
+/// Case: a denied call is not made.
+fn denied_call(fixture: &AgentFixture<'_>) {
+    let case = PermissionCase::start(fixture, SESSION_AGENT, "denied");
+    case.answer("deny");
+    case.assert_not_run();
+    case.assert_decision("deny", "principal");
+}
+
+/// Case: a call about which nobody decides in time is not made.
+fn unanswered_call(fixture: &AgentFixture<'_>) {
+    let case = PermissionCase::start(fixture, BRIEF_SESSION_AGENT, "unanswered");
+    case.assert_not_run();
+    case.assert_decision("deny", "timeout");
+}
+
+/// Task whose agent requests permission for a command that adds a line to a file.
+struct PermissionCase<'f> {
+    fixture: &'f AgentFixture<'f>,
+    agent: &'static str,
+    file: std::path::PathBuf,
+    question: Value,
+}
+
+impl<'f> PermissionCase<'f> {
+    /// Starts the task, and waits for the question.
+    fn start(fixture: &'f AgentFixture<'f>, agent: &'static str, name: &str) -> Self {
+        let session = fixture.agent.session.expect("an agent with a control protocol");
+        let file = fixture.work_folder.join(format!("{name}.txt"));
+        let command = format!("echo ran >> {}", file.display());
+        let args = (session.command_arguments)(&command);
+        let text = format!("run it [[mock tool={} args={args}]]", session.command_tool);
+        let task = fixture.client.start_task(agent, &text);
+        let question = fixture.client.wait_for_question(&task);
+        assert!(!file.exists(), "the command ran before the answer: {question}");
+        Self { fixture, agent, file, question }
+    }
+
+    fn answer(&self, verdict: &str) {
+        let id = self.question["id"].as_str().expect("an id");
+        let interaction = self.fixture.client.answer(id, &json!({"verdict": verdict}));
+        assert_eq!(interaction["state"], "answered", "{interaction}");
+    }
+
+    fn wait_for_end(&self) -> Value {
+        let id = self.question["execution"].as_str().expect("an execution");
+        self.fixture.client.wait_for_end(self.agent, id)
+    }
+
+    /// Returns the number of times that the command ran.
+    fn line_count(&self) -> usize {
+        std::fs::read_to_string(&self.file).unwrap_or_default().lines().count()
+    }
+
+    /// Waits for the end of the task, and asserts that the command did not run. Some agents answer after a denial, and
+    /// others end without an answer.
+    fn assert_not_run(&self) {
+        let task = self.wait_for_end();
+        let (state, code) = outcome(&task);
+        assert!(state == "completed" || code == "denied", "{task}");
+        assert_eq!(self.line_count(), 0, "{task}");
+    }
+
+    /// Asserts that one verdict about the task is recorded.
+    fn assert_decision(&self, verdict: &str, source: &str) {
+        let execution = self.question["execution"].as_str().expect("an execution");
+        let decisions = self.fixture.client.decisions(execution);
+        let facts: Vec<_> =
+            decisions.iter().map(|one| (&one["verdict"], &one["by"]["source"])).collect();
+        assert_eq!(facts, [(&verdict.into(), &source.into())], "{decisions:?}");
+    }
+}

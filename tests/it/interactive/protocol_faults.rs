@@ -1,0 +1,62 @@
+//! Programs that do not speak the protocol of their agent, or break it in the middle of a turn.
+
+use super::*;
+
+/// Bytes of a frame that exceeds the limit of a frame, which is 16 MiB.
+const HUGE_FRAME_BYTES: usize = 17 << 20;
+
+/// Agent that is served beside the others.
+const ECHO: &str = "[agents.echo]\ncommand = 'cat'\n";
+
+/// Programs that open no session, each with the code of its failure.
+const PROGRAMS_WITHOUT_PROTOCOL: [(&str, &str); 5] = [
+    ("exit 0", "session-not-opened"),
+    ("exit 7", "agent-exit"),
+    ("exec cat", "session-not-opened"),
+    ("echo Welcome! What can I do for you?; sleep 60", "session-not-opened"),
+    ("head -c 20000000 /dev/zero; sleep 60", "session-not-opened"),
+];
+
+#[tokio::test]
+async fn a_program_without_the_protocol_fails_its_task() {
+    for protocol in PROTOCOLS {
+        let agent = |(index, (script, _)): (usize, &(&str, &str))| {
+            format!(
+                "[agents.broken-{index}]\ncommand = 'sh'\nargs = ['-c', '{script}']\n\
+                 protocol = '{protocol}'\nstart_timeout = 1\nstop_grace = 1\nretry.max = 0\n"
+            )
+        };
+        let agents: String = PROGRAMS_WITHOUT_PROTOCOL.iter().enumerate().map(agent).collect();
+        let service = Service::start(&format!("{agents}{ECHO}")).await;
+        let send = async |index: usize| service.send(&format!("broken-{index}"), "hello").await;
+        let tasks =
+            futures_util::future::join_all((0..PROGRAMS_WITHOUT_PROTOCOL.len()).map(send)).await;
+        for (task, (script, code)) in tasks.iter().zip(PROGRAMS_WITHOUT_PROTOCOL) {
+            assert_eq!(outcome(task), failed_with(code), "{protocol}, {script}: {task}");
+        }
+        assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
+    }
+}
+
+#[tokio::test]
+async fn bad_frames_in_a_turn_are_warnings() {
+    for protocol in PROTOCOLS {
+        let agents = interactive_agent("coder", protocol, "");
+        let service = start_service(&format!("{agents}{ECHO}")).await;
+        let prompt =
+            format!("[[malformed]] [[huge {HUGE_FRAME_BYTES}]] [[say done]] [[malformed]]");
+        let task = service.send("coder", &prompt).await;
+        assert_eq!(outcome(&task), completed_with("done"), "{protocol}: {task}");
+        let events = service.execution(task["id"].as_str().unwrap()).await["events"].clone();
+        let warnings: Vec<_> = events
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|event| event["data"]["kind"] == "warning")
+            .map(|event| event["data"]["message"].as_str().unwrap())
+            .collect();
+        let [malformed, huge] = ["line is not JSON", "line exceeds the limit and is skipped"];
+        assert_eq!(warnings, [malformed, huge, malformed], "{protocol}");
+        assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
+    }
+}
