@@ -171,6 +171,12 @@ pub(crate) fn line(text: &str) -> String {
     uncoloured(text).replace(['\n', '\t', '\r'], " ")
 }
 
+/// Returns a whole text on one line, without colours, in which its line breaks can be seen: a value of an agent cannot
+/// look like another line of a question.
+pub(crate) fn value_line(text: &str) -> String {
+    line(&text.replace('\n', "\\n"))
+}
+
 /// Returns an equivalent JSON document without characters that a terminal interprets. JSON itself escapes
 /// only the characters below the space.
 pub(crate) fn json(document: &str) -> String {

@@ -10,6 +10,7 @@ use crate::cli::client::ServiceClient;
 use crate::cli::client::percent_encoding::percent_encode;
 use crate::cli::error::CliError;
 use crate::cli::output::CliOutput;
+use crate::platform::terminal_text;
 use crate::wire::api::ErrorBody;
 use crate::wire::api::interactions::{
     ClosedEntry, DecisionEntry, DecisionList, InteractionEntry, InteractionList,
@@ -164,18 +165,22 @@ fn show(interaction: &InteractionEntry, out: &CliOutput) {
     out.print_line(&format!("state        {}", interaction.state.as_str()));
     out.print_line(&format!("asked        {}", interaction.asked_at.format("%Y-%m-%d %H:%M:%SZ")));
     out.print_line(&format!("expires      {}", interaction.due_at.format("%Y-%m-%d %H:%M:%SZ")));
-    out.print_line(&format!("question     {}", interaction.question.message));
+    // The agent chooses these values.
+    let print_value = |name: &str, value: &str| {
+        out.print_line(&format!("{name:<13}{}", terminal_text::value_line(value)));
+    };
+    print_value("question", &interaction.question.message);
     if let Some(call) = &interaction.question.tool {
-        out.print_line(&format!("tool         {}", call.tool));
-        call.command.iter().for_each(|command| out.print_line(&format!("command      {command}")));
-        call.paths.iter().for_each(|path| out.print_line(&format!("path         {path}")));
-        call.url.iter().for_each(|url| out.print_line(&format!("url          {url}")));
+        print_value("tool", &call.tool);
+        call.command.iter().for_each(|command| print_value("command", command));
+        call.paths.iter().for_each(|path| print_value("path", path));
+        call.url.iter().for_each(|url| print_value("url", url));
         if !call.args.is_null() {
             out.print_line(&format!("arguments    {}", call.args));
         }
     }
     for option in &interaction.question.options {
-        out.print_line(&format!("option       {}: {}", option.id, option.name));
+        print_value("option", &format!("{}: {}", option.id, option.name));
     }
     interaction
         .question

@@ -5,6 +5,8 @@ use algonius_actors::model::interaction::InteractionKind;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::platform::terminal_text;
+
 /// Words that allow a tool call or agree to a confirmation.
 const YES: [&str; 4] = ["y", "yes", "allow", "approve"];
 /// Words that deny a tool call or reject a confirmation.
@@ -54,20 +56,29 @@ impl PublishedInteraction {
             .collect()
     }
 
-    /// Returns the question with everything that an answer depends on.
+    /// Returns the question with everything that an answer depends on. Each value of a tool call takes one line, so
+    /// that a value of the agent cannot look like another one.
     pub(super) fn text(&self) -> String {
-        let mut lines = vec![self.message.trim_end().to_owned()];
+        let mut lines = vec![match self.kind.is_permission() {
+            true => terminal_text::value_line(self.message.trim_end()),
+            false => self.message.trim_end().to_owned(),
+        }];
         if let Some(call) = &self.tool {
-            lines.extend(call.command.iter().map(|command| format!("  command  {command}")));
-            lines.extend(call.paths.iter().map(|path| format!("  path     {path}")));
-            lines.extend(call.url.iter().map(|url| format!("  url      {url}")));
+            let row = |name: &str, value: &String| {
+                format!("  {name:<7}  {}", terminal_text::value_line(value))
+            };
+            lines.extend(call.command.iter().map(|command| row("command", command)));
+            lines.extend(call.paths.iter().map(|path| row("path", path)));
+            lines.extend(call.url.iter().map(|url| row("url", url)));
             if call.args.as_object().is_some_and(|args| !args.is_empty()) {
                 lines.push(format!("  args     {}", call.args));
             }
         }
         if !self.kind.is_permission() {
             let options = self.options.iter();
-            lines.extend(options.map(|option| format!("  {}  {}", option.id, option.name)));
+            lines.extend(options.map(|option| {
+                terminal_text::value_line(&format!("  {}  {}", option.id, option.name))
+            }));
         }
         lines.extend(self.schema.iter().map(|schema| format!("  schema   {schema}")));
         lines.join("\n")
@@ -171,6 +182,18 @@ mod tests {
             "Run it?\n  command  make\n  path     /a\n  args     {\"x\":1}"
         );
         assert!(interaction("choice", &options).text().ends_with("\n  a  first"));
+    }
+
+    #[test]
+    fn a_value_of_the_agent_takes_one_line() {
+        let mut permission = interaction("tool_permission", &json!([]));
+        permission.message = "Read it?\n  command  ls".to_owned();
+        permission.tool.as_mut().unwrap().command = Some("rm -r /\n  command  ls".to_owned());
+        let text = permission.text();
+        let lines: Vec<_> = text.lines().collect();
+        let [question, command, _path, _args] = lines.as_slice() else { panic!("{text}") };
+        assert_eq!(*question, r"Read it?\n  command  ls");
+        assert_eq!(*command, r"  command  rm -r /\n  command  ls");
     }
 
     #[test]
