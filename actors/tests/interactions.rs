@@ -167,16 +167,22 @@ async fn a_cancelled_turn_withdraws_its_questions() {
     tree.end().await;
 }
 
+/// Returns a tree whose process was killed while a question was open. The driver holds the work.
+async fn killed_with_open_question() -> (TestTree, ExecutionId, Interaction) {
+    let mut tree = test_tree(PermissionPolicy::default()).await;
+    tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
+    let id = tree.submit("work").await.unwrap();
+    let question = open_questions(&tree, id, 1).await.remove(0);
+    tree.driver.hold(id);
+    tree.kill().await;
+    (tree, id, question)
+}
+
 /// The process of the service ends while a question is open; the held work asks again, under the same id.
 #[tokio::test(start_paused = true)]
 async fn an_open_question_survives_the_loss_of_the_process() {
     for is_answered_meanwhile in [false, true] {
-        let mut tree = test_tree(PermissionPolicy::default()).await;
-        tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
-        let id = tree.submit("work").await.unwrap();
-        let question = open_questions(&tree, id, 1).await.remove(0);
-        tree.driver.hold(id);
-        tree.kill().await;
+        let (mut tree, id, question) = killed_with_open_question().await;
         if is_answered_meanwhile {
             answer_while_stopped(&tree, question.id, AnswerValue::Allow).await;
         }
@@ -200,12 +206,7 @@ async fn an_open_question_survives_the_loss_of_the_process() {
 /// The process of the service ends after an answer is written to the agent, and before that is recorded.
 #[tokio::test(start_paused = true)]
 async fn a_delivery_before_a_crash_is_recorded_after_it() {
-    let mut tree = test_tree(PermissionPolicy::default()).await;
-    tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
-    let id = tree.submit("work").await.unwrap();
-    let question = open_questions(&tree, id, 1).await.remove(0);
-    tree.driver.hold(id);
-    tree.kill().await;
+    let (mut tree, id, question) = killed_with_open_question().await;
     answer_while_stopped(&tree, question.id, AnswerValue::Allow).await;
     tree.driver.add_delivered_answer(id, "0:allow");
     tree.start().await;
@@ -220,12 +221,7 @@ async fn a_delivery_before_a_crash_is_recorded_after_it() {
 /// The ledger has only the redacted text of a delivered answer, which the agent must not receive.
 #[tokio::test(start_paused = true)]
 async fn a_delivered_answer_is_never_sent_again() {
-    let mut tree = test_tree(PermissionPolicy::default()).await;
-    tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
-    let id = tree.submit("work").await.unwrap();
-    let question = open_questions(&tree, id, 1).await.remove(0);
-    tree.driver.hold(id);
-    tree.kill().await;
+    let (mut tree, id, question) = killed_with_open_question().await;
     let denied = AnswerValue::Deny { reason: Some("[redacted]".to_owned()) };
     answer_while_stopped(&tree, question.id, denied).await;
     tree.ledger.record_delivery(question.id, question.asked_at).await.unwrap();

@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
 mod followed;
+mod printed_times;
 mod readable;
 mod session;
 mod sizes;

@@ -1,7 +1,5 @@
 //! Stream of server-sent events, against a single answer.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use algonius_gauge::a2a_requests::{is_completed, message_params, request_builder};
 use algonius_gauge::client::KeepAliveClient;
 use algonius_gauge::load::unique_number;
@@ -12,15 +10,13 @@ use algonius_gauge::service::Service;
 use tokio::time::Instant;
 
 use super::PROGRAM;
+use super::printed_times::measure_delays;
 
-/// Lines that [`CLOCK_SCRIPT`] prints.
-const LINE_COUNT: usize = 10;
-
-/// Prints the time of the day with each line, in milliseconds. The pause keeps each line alone in its event.
+/// Prints the time of the day with each line, in nanoseconds. The pause keeps each line alone in its event.
 const CLOCK_SCRIPT: &str = r#"
 [agents.clock]
 command = "sh"
-args = ["-c", "for n in 1 2 3 4 5 6 7 8 9 10; do date '+at %s%3N'; sleep 0.2; done"]
+args = ["-c", "for n in 1 2 3 4 5 6 7 8 9 10; do date '+at %s%N'; sleep 0.2; done"]
 "#;
 
 /// Measures row 13.
@@ -79,29 +75,9 @@ async fn measure_events(report: &mut BenchReport, service: &Service) {
     });
 }
 
-/// Returns the time since each line of this piece of a stream was printed, in nanoseconds.
-#[expect(clippy::disallowed_methods, reason = "the program tells the time of the day")]
-fn line_delays(piece: &[u8]) -> Vec<u64> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanoseconds);
-    let text = String::from_utf8_lossy(piece);
-    let times = text.split("at ").skip(1).filter_map(|rest| rest.get(..13)?.parse::<u64>().ok());
-    times.map(|milliseconds| now.saturating_sub(milliseconds * 1_000_000)).collect()
-}
-
 /// Measures the time from a line that a program prints until the follower has it.
 async fn measure_lines(report: &mut BenchReport, service: &Service) {
-    let build_request =
-        request_builder(&service.json_rpc_request("clock", "message/stream", &message_params(1)));
-    let mut client = KeepAliveClient::connect(service.address).await;
-    let (mut delays, begin) = (Vec::new(), Instant::now());
-    for _ in 0..if is_quick() { 2 } else { 10 } {
-        let mut stream_delays = Vec::new();
-        let on_piece = |piece: &[u8]| stream_delays.extend(line_delays(piece));
-        let answer = client.request_streaming(&build_request(unique_number()), on_piece).await;
-        assert!(answer.is_ok_with("\"state\":\"completed\"") && stream_delays.len() >= LINE_COUNT);
-        delays.extend(stream_delays.into_iter().take(LINE_COUNT)); // The last event repeats the text.
-    }
-    let delays = RunTimes::of(delays, begin.elapsed());
+    let delays = measure_delays(service, if is_quick() { 2 } else { 10 }).await;
     report.add_row(ResultRow {
         number: 13,
         description: "a line, from its program to its follower".to_owned(),

@@ -8,6 +8,7 @@ pub(super) mod tree;
 pub(super) mod watch;
 
 use algonius_actors::model::agent::queue::Queued;
+use algonius_actors::model::execution::State;
 use algonius_actors::model::execution::event::{Event, EventKind};
 use serde_json::json;
 
@@ -157,9 +158,19 @@ fn print_details(detail: &ExecutionDetail, out: &CliOutput) {
     if let Some(interruption) = entry.interruption {
         let request = detail.request.as_deref().unwrap_or_default().trim_end();
         let request = request.replace('\n', "\n         ");
-        out.print_line(&format!("request  {}: {request}", interruption.as_str()));
-        let (agent, id) = (&entry.agent, &entry.id);
-        out.print_line(&format!("hint     answer by `algonius send {agent} --task {id} TEXT`"));
+        let (agent, id, name) = (&entry.agent, &entry.id, interruption.as_str());
+        // An execution that runs has open interactions, which have the text of the request.
+        let (request, hint) = match entry.phase {
+            State::Running => {
+                (name.to_owned(), format!("`algonius approvals --task {id}` shows the questions"))
+            }
+            _ => {
+                let hint = format!("answer by `algonius send {agent} --task {id} TEXT`");
+                (format!("{name}: {request}"), hint)
+            }
+        };
+        out.print_line(&format!("request  {request}"));
+        out.print_line(&format!("hint     {hint}"));
     }
     if let Some(error) = &entry.error {
         out.print_line(&format!("why      {} ({})", error.message, error.code));

@@ -72,7 +72,7 @@ pub(super) struct QuestionAsker {
 }
 
 impl QuestionAsker {
-    /// Asks all questions at once, and returns when all are answered. Answers that earlier work has read are reported
+    /// Sends all questions at once, and returns when all are answered. Answers that earlier work has read are reported
     /// again, as the replay of a journal reports them.
     pub(super) async fn ask_all(&mut self, questions: &[(WireId, Question)], reporter: &Reporter) {
         let mut unanswered = Vec::new();

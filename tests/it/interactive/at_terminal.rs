@@ -54,6 +54,22 @@ async fn each_of_two_questions_is_asked_at_the_terminal() {
 }
 
 #[tokio::test]
+async fn a_form_is_filled_at_the_terminal() {
+    let service = start_interactive_service().await;
+    let mut terminal = send_at_terminal(&service, "[[form Branch? name=string]]");
+    terminal.wait_for_text("  schema   ").await;
+    terminal.send_keys("main\n").await;
+    terminal.wait_for_text("answer: a JSON object with a member for each field").await;
+    // The schema requires a text, so the service refuses this one, and the question stays open.
+    terminal.send_keys("{\"name\": 7}\n").await;
+    terminal.wait_for_text("must be of the type").await;
+    terminal.send_keys("{\"name\": \"main\"}\n").await;
+    let (code, screen) = terminal.wait_for_exit().await;
+    assert_eq!(code, Some(0), "{screen:#?}");
+    assert_eq!(screen.last().unwrap(), r#"FORM: {"name":"main"}"#, "{screen:#?}");
+}
+
+#[tokio::test]
 async fn a_line_typed_before_the_question_answers_nothing() {
     let service = start_interactive_service().await;
     let prompt = r#"[[wait 1]] [[tool Bash command="make test"]] [[say done]]"#;

@@ -12,8 +12,8 @@ use crate::model::interaction::{InteractionId, WireId};
 pub(in crate::execution) struct OpenInteractions {
     /// Ids by the request of the agent; the agent knows no other id.
     pub(super) by_wire_id: BTreeMap<WireId, InteractionId>,
-    /// Requests whose answers are sent and not yet written to the agent; without an id for a request that no person
-    /// was asked about.
+    /// Requests whose answers are sent and not yet written to the agent; without an id for a request without an
+    /// interaction.
     pub(super) undelivered_answers: BTreeMap<WireId, Option<InteractionId>>,
     pub(super) pause: DeadlinePause,
     /// Start of the attempt, from which the pauses are measured.

@@ -17,7 +17,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Question that waits for a person.
 pub(super) struct PendingQuestion {
     text: String,
-    /// Interaction that asks; `None` for a question that a message with a text answers.
+    /// Interaction of the question; `None` for a question that a message with a text answers.
     interaction: Option<PublishedInteraction>,
 }
 

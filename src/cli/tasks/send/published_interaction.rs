@@ -1,16 +1,12 @@
 //! Open question of an agent as the status of its task publishes it, and the answer that a typed line gives.
 
 use algonius_a2a::interaction::INTERACTIONS_EXTENSION;
-use algonius_actors::model::interaction::InteractionKind;
+use algonius_actors::decide::permission::answer::{self, NO_OPTION_ID, YES_OPTION_ID};
+use algonius_actors::model::interaction::{AnswerValue, InteractionKind, Question, QuestionOption};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::platform::terminal_text;
-
-/// Words that allow a tool call or agree to a confirmation.
-const YES: [&str; 4] = ["y", "yes", "allow", "approve"];
-/// Words that deny a tool call or reject a confirmation.
-const NO: [&str; 4] = ["n", "no", "deny", "reject"];
 
 /// Open interaction of a paused task.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -19,16 +15,10 @@ pub(super) struct PublishedInteraction {
     kind: InteractionKind,
     message: String,
     #[serde(default)]
-    options: Vec<OfferedOption>,
+    options: Vec<QuestionOption>,
     tool: Option<RequestedCall>,
     schema: Option<Value>,
     digest: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-struct OfferedOption {
-    id: String,
-    name: String,
 }
 
 /// Tool call that the agent requests permission for.
@@ -101,7 +91,14 @@ impl PublishedInteraction {
     /// Returns the metadata of a message with the answer that a line gives; `None` if the line gives none. The digest
     /// binds the answer to the question that the person has read.
     pub(super) fn answer(&self, line: &str) -> Option<Value> {
-        let (name, value) = self.answer_member(line.trim())?;
+        let (name, value) = match self.answer_value(line.trim())? {
+            AnswerValue::Allow => ("verdict", "allow".into()),
+            AnswerValue::Deny { .. } => ("verdict", "deny".into()),
+            AnswerValue::Option { id } => ("option", id.into()),
+            AnswerValue::Text { text } => ("text", text.into()),
+            AnswerValue::Form { values } => ("values", values),
+            AnswerValue::Decline => ("decline", true.into()),
+        };
         let mut answer = Map::new();
         answer.insert("id".to_owned(), self.id.as_str().into());
         answer.insert("digest".to_owned(), self.digest.as_str().into());
@@ -109,32 +106,27 @@ impl PublishedInteraction {
         Some(json!({INTERACTIONS_EXTENSION: {"answers": [answer]}}))
     }
 
-    fn answer_member(&self, line: &str) -> Option<(&'static str, Value)> {
-        let is_among = |words: &[&str]| words.iter().any(|word| line.eq_ignore_ascii_case(word));
-        let option = || self.options.iter().find(|option| option.id == line || option.name == line);
-        match self.kind {
-            InteractionKind::ToolPermission | InteractionKind::FileApproval => {
-                let verdict = match (is_among(&YES), is_among(&NO)) {
-                    (true, _) => "allow",
-                    (_, true) => "deny",
-                    _ => return None,
-                };
-                Some(("verdict", verdict.into()))
-            }
-            InteractionKind::Confirmation if self.options.is_empty() => {
-                let is_answer = is_among(&YES) || is_among(&NO);
-                is_answer.then(|| ("text", if is_among(&YES) { "yes" } else { "no" }.into()))
-            }
-            InteractionKind::Confirmation => Some(("option", option()?.id.as_str().into())),
-            InteractionKind::Choice => match option() {
-                Some(option) => Some(("option", option.id.as_str().into())),
-                None => (!line.is_empty()).then(|| ("text", line.into())),
-            },
-            InteractionKind::TextInput => (!line.is_empty()).then(|| ("text", line.into())),
-            InteractionKind::Form => {
-                let values: Value = serde_json::from_str(line).ok()?;
-                values.is_object().then_some(("values", values))
-            }
+    fn answer_value(&self, line: &str) -> Option<AnswerValue> {
+        if self.kind == InteractionKind::Form {
+            let values: Value = serde_json::from_str(line).ok()?;
+            return values.is_object().then_some(AnswerValue::Form { values });
+        }
+        let has_verdict = self.kind.is_permission() || self.kind == InteractionKind::Confirmation;
+        let word = match line {
+            "y" | "Y" if has_verdict => YES_OPTION_ID,
+            "n" | "N" if has_verdict => NO_OPTION_ID,
+            line => line,
+        };
+        answer::from_text(&self.question(), word)
+    }
+
+    fn question(&self) -> Question {
+        Question {
+            kind: self.kind,
+            message: self.message.clone(),
+            options: self.options.clone(),
+            subject: None,
+            schema: self.schema.clone(),
         }
     }
 }
@@ -161,7 +153,10 @@ mod tests {
 
     #[test]
     fn a_permission_is_given_by_whole_words_only() {
-        let options = json!([{"id": "yes", "name": "sure"}, {"id": "always", "name": "always"}]);
+        let options = json!([
+            {"id": "yes", "name": "sure", "kind": "allow_once"},
+            {"id": "always", "name": "always", "kind": "allow_always"},
+        ]);
         let permission = interaction("tool_permission", &options);
         for (line, verdict) in [("y", "allow"), (" YES ", "allow"), ("n", "deny"), ("Deny", "deny")]
         {
@@ -176,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_question_shows_its_call_and_its_options() {
-        let options = json!([{"id": "a", "name": "first"}]);
+        let options = json!([{"id": "a", "name": "first", "kind": "other"}]);
         assert_eq!(
             interaction("tool_permission", &options).text(),
             "Run it?\n  command  make\n  path     /a\n  args     {\"x\":1}"
@@ -198,13 +193,13 @@ mod tests {
 
     #[test]
     fn other_questions_take_options_texts_and_values() {
-        let options = json!([{"id": "a", "name": "first"}]);
+        let options = json!([{"id": "a", "name": "first", "kind": "other"}]);
         for (kind, options, line, member) in [
             ("choice", &options, "first", Some(json!({"option": "a"}))),
             ("choice", &options, "another", Some(json!({"text": "another"}))),
             ("confirmation", &options, "a", Some(json!({"option": "a"}))),
             ("confirmation", &options, "yes", None),
-            ("confirmation", &json!([]), "Y", Some(json!({"text": "yes"}))),
+            ("confirmation", &json!([]), "Y", Some(json!({"option": "yes"}))),
             ("confirmation", &json!([]), "perhaps", None),
             ("text_input", &json!([]), "blue", Some(json!({"text": "blue"}))),
             ("text_input", &json!([]), "  ", None),

@@ -91,7 +91,7 @@ impl<'d> StreamedSend<'d> {
                 Err(CliError::Refused(refusal))
                     if self.task_id.is_some() && may_ask_again(&refusal) && self.can_prompt() =>
                 {
-                    // The task says which question is open now.
+                    // The status of the task names the question that is open now.
                     self.progress.clear();
                     self.out.print_note(&refusal.message);
                     self.paused_task().await?
@@ -291,7 +291,7 @@ impl<'d> StreamedSend<'d> {
         is_terminal && !self.out.is_json() && !self.is_cancelled
     }
 
-    /// Asks the person at the terminal, until Ctrl-C cancels the task.
+    /// Shows a question to the person at the terminal, until Ctrl-C cancels the task.
     async fn prompt(&mut self, question: &PendingQuestion) -> Result<PromptResult, CliError> {
         self.progress.clear();
         self.answer.reset();

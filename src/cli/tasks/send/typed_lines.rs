@@ -14,7 +14,7 @@ pub(super) struct TypedLines {
 impl TypedLines {
     /// Discards what was typed before the person could read the next question.
     pub(super) fn discard(&mut self) {
-        // Questions are asked only at a terminal, and a terminal accepts this call.
+        // Only a terminal shows questions, and a terminal accepts this call.
         _ = tcflush(io::stdin(), QueueSelector::IFlush);
         while self.lines.as_mut().is_some_and(|lines| lines.try_recv().is_ok()) {}
     }

@@ -9,7 +9,7 @@ use algonius_actors::model::permission::{
 
 use crate::config::table::{Section, Spanned, ValueBounds, ValueShape, value};
 
-/// Words of the configuration. `approve` means that a person approves the call, which is the same as `ask`.
+/// Words of the configuration. `approve` is another word for `ask`: a person approves the call.
 const VERDICTS: [(&str, PermissionVerdict); 4] = [
     ("allow", PermissionVerdict::Allow),
     ("deny", PermissionVerdict::Deny),
