@@ -3,7 +3,6 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,9 +25,10 @@ use super::conformance::{
 };
 use super::engine::sql::{self, DatabaseConnection};
 use super::engine::writer::WriteCommand;
-use super::{Durability, Store, StoreError};
+use super::{Durability, Store};
 
 mod interactions;
+mod lock;
 mod public_state;
 mod query_plans;
 mod retention;
@@ -126,55 +126,6 @@ async fn two_directories_are_two_instances() {
     let [one, other] = [open(folders[0].path()).await, open(folders[1].path()).await];
     assert_ne!(one.instance().id, other.instance().id);
     assert_ne!(one.instance().key, other.instance().key);
-}
-
-#[tokio::test]
-async fn a_second_service_is_refused_until_the_first_is_closed() {
-    let folder = TempDir::new().unwrap();
-    let data = folder.path().join("data");
-    let first = open(folder.path()).await;
-    let refused = Store::open(&data, Durability::Process).await.unwrap_err();
-    assert!(matches!(&refused, StoreError::Locked { folder } if *folder == data));
-    assert!(refused.to_string().contains("used by another supervisor; stop that one"));
-    first.close().await;
-    open(folder.path()).await;
-}
-
-/// The lock is released when the writer has ended, for which a drop does not wait.
-#[tokio::test]
-async fn a_dropped_store_commits_its_orders_and_releases_the_lock() {
-    let folder = TempDir::new().unwrap();
-    let first = open(folder.path()).await;
-    // A child process that outlives the store must not hold the lock.
-    let mut child =
-        Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    // The writer may answer some of them before the drop: it has a thread of its own.
-    let commands: Vec<_> = (0..20).map(|_| accept_command("look at this")).collect();
-    let ids: Vec<_> = commands.iter().map(|command| command.id).collect();
-    for command in commands {
-        tokio::select! {
-            biased;
-            _ = first.accept(command) => {}
-            () = std::future::ready(()) => {}
-        }
-    }
-    drop(first);
-
-    let data = folder.path().join("data");
-    let reopening = async {
-        loop {
-            match Store::open(&data, Durability::Process).await {
-                Err(StoreError::Locked { .. }) => tokio::task::yield_now().await,
-                opened => break opened.unwrap(),
-            }
-        }
-    };
-    let reopened = tokio::time::timeout(Duration::from_secs(30), reopening).await.unwrap();
-    for id in ids {
-        assert!(reopened.execution(id).await.unwrap().is_some());
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use algonius_actors::model::execution::request::Trigger;
 use algonius_actors::ports::ledger::AcceptCommand;
 
 use super::*;
+use crate::StoreError;
 use crate::conformance::{AnyLedger, accept_command, accept_execution, claim_execution};
 use crate::engine::sql::AccessMode;
 use algonius_actors::model::execution::record::TriggerFilter;
