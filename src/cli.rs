@@ -100,11 +100,12 @@ async fn run_tasks_command(
         TasksCommand::List { filters, limit, cursor } => {
             tasks::list(client, &filters, (limit, cursor), out).await
         }
-        TasksCommand::Show { id, events, tree } => {
+        TasksCommand::Show { id, events, tree, steps } => {
             let id = lookup::resolve_task_id(client, &id).await?;
-            match tree {
-                true => tasks::tree::show_tree(client, &id, out).await,
-                false => tasks::show(client, &id, events, out).await,
+            match (tree, steps) {
+                (true, _) => tasks::tree::show_tree(client, &id, out).await,
+                (_, true) => tasks::steps::show_steps(client, &id, out).await,
+                _ => tasks::show(client, &id, events, out).await,
             }
         }
         TasksCommand::Watch { id, output } => {

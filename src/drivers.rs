@@ -3,7 +3,9 @@
 mod adapters;
 mod files;
 mod lease_orders;
+pub mod models;
 mod output;
 pub mod program;
 pub mod remote;
 mod stdio;
+pub mod tools;

@@ -1,7 +1,8 @@
-//! Parts that belong to the machine and not to the product: TLS, clock, host metrics, log, templates, file rights.
+//! Parts of the machine and not of the product: TLS, HTTP client, clock, host metrics, log, templates, file rights.
 
 pub mod clock;
 pub mod host_metrics;
+pub(crate) mod http_client;
 pub(crate) mod json_schema;
 pub(crate) mod network;
 pub(crate) mod operator_token;

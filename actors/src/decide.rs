@@ -15,6 +15,6 @@ pub mod permission;
 pub mod recovery;
 pub mod retention;
 pub mod retry;
+pub mod runs;
 pub mod schedule;
 pub mod session;
-pub mod team;

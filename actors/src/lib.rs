@@ -8,7 +8,7 @@
 //! - [`ports`]: interfaces to the outside world, as traits.
 //! - [`root`], [`gateway`], [`maintenance`], [`scheduler`], [`agent`], [`execution`]: the actors, which only perform
 //!   effects. [`services`] is the state that they share.
-//! - [`driver`]: the work of an attempt, and its reports. [`team`]: the driver of teams.
+//! - [`driver`]: the work of an attempt, and its reports. [`runs`]: the drivers of teams and of cognitive agents.
 //! - `testing` (feature): fake ports in virtual time, for tests.
 //! - [`api`]: the start of the tree, and its handles for the edge.
 #![forbid(unsafe_code)]
@@ -23,8 +23,8 @@ pub mod maintenance;
 pub mod model;
 pub mod ports;
 pub mod root;
+pub mod runs;
 pub mod scheduler;
 pub mod services;
-pub mod team;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod agent;
 pub mod code;
+pub mod completion;
 pub mod execution;
 pub mod failure;
 pub mod host;

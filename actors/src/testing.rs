@@ -5,6 +5,7 @@
 
 mod client;
 mod clock;
+pub mod cognition;
 mod driver;
 mod fault_injection;
 mod fixtures;

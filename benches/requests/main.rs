@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, reason = "a bench says what it leaves out")]
 
 mod childless;
+mod cognitive;
 mod durable;
 mod grpc;
 mod held;
@@ -47,6 +48,9 @@ fn main() {
         }
         if role::is_selected("team") {
             team::measure(&service, &mut report).await;
+        }
+        if role::is_selected("cognitive") {
+            cognitive::measure(&mut report).await;
         }
         if role::is_selected("durable") {
             durable::measure(&mut report).await;

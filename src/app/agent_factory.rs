@@ -7,9 +7,13 @@ use std::sync::Arc;
 
 use algonius_actors::api::RequestsSlot;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
+use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::sessions::Sessions;
+use algonius_actors::ports::tools::Tools;
 use algonius_actors::root::AgentDefinition;
-use algonius_actors::team::TeamDriver;
+use algonius_actors::runs::cognitive::CognitiveDriver;
+use algonius_actors::runs::team::TeamDriver;
+use algonius_store::Store;
 use algonius_warden::Warden;
 use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
 use algonius_warden::confinement::group::ControlGroups;
@@ -22,10 +26,12 @@ use crate::app::confinement;
 use crate::app::confinement::{AgentUserSettings, HostContext};
 use crate::app::program_versions::{ProgramRegistry, VersionRequester};
 use crate::config::{Agent, AgentWorker, ServerSettings, ServiceFiles};
+use crate::drivers::models::ModelConnections;
 use crate::drivers::program::context::{DriverContext, SharedDriverContext, folder_name};
 use crate::drivers::program::driver::ProcessDriver;
 use crate::drivers::program::service_paths::ServicePaths;
 use crate::drivers::remote::{RemoteConnections, RemoteDriver};
+use crate::drivers::tools::ToolHandlers;
 
 /// Shared context for preparing agents, at the start and later. Cheap to clone.
 #[derive(Clone)]
@@ -38,6 +44,8 @@ pub(crate) struct AgentFactory {
     agent_users: AgentUserSettings,
     remote_connections: RemoteConnections,
     requests_slot: RequestsSlot,
+    model_connections: ModelConnections,
+    tools: Arc<dyn Tools>,
 }
 
 impl AgentFactory {
@@ -45,8 +53,9 @@ impl AgentFactory {
         server: &ServerSettings,
         (capabilities, files): (HostCapabilities, &ServiceFiles),
         (control_groups, holders): (Option<Arc<ControlGroups>>, Arc<ProcessHolders>),
-        sessions: Arc<dyn Sessions>,
+        (store, clock): (&Arc<Store>, &Arc<dyn Clock>),
     ) -> io::Result<Self> {
+        let sessions: Arc<dyn Sessions> = Arc::<Store>::clone(store);
         let driver_context = DriverContext {
             runtime_dir: server.runtime_dir.clone(),
             sockets: capabilities.sockets.clone(),
@@ -70,6 +79,8 @@ impl AgentFactory {
             agent_users,
             remote_connections,
             requests_slot: RequestsSlot::default(),
+            model_connections: ModelConnections::new(Arc::clone(clock))?,
+            tools: Arc::new(ToolHandlers::new(Arc::clone(clock), Arc::<Store>::clone(store))),
         })
     }
 
@@ -148,6 +159,12 @@ impl AgentFactory {
             AgentWorker::Program { program, .. } => program,
             AgentWorker::Team => {
                 let driver = Arc::new(TeamDriver::new(self.requests_slot.clone()));
+                return AgentDefinition { spec, driver };
+            }
+            AgentWorker::Cognitive(provider) => {
+                let completions = Arc::new(self.model_connections.client(provider));
+                let (slot, tools) = (self.requests_slot.clone(), Arc::clone(&self.tools));
+                let driver = Arc::new(CognitiveDriver::new(slot, completions, tools));
                 return AgentDefinition { spec, driver };
             }
             AgentWorker::Remote(remote) => {

@@ -44,6 +44,7 @@ impl ServiceResources {
         (server, inputs, files): (&ServerSettings, &config::InputSettings, &ServiceFiles),
         agents: &mut [config::Agent],
         command: HolderCommand,
+        clock: &Arc<dyn Clock>,
     ) -> Result<Self, StartError> {
         let certificates = server.tls.clone().map(WatchedServerConfig::open).transpose()?;
         let listener = TcpListener::bind(server.listen)
@@ -81,12 +82,8 @@ impl ServiceResources {
         let input_sealer = InputSealer::new(Arc::new(sealer), inputs.retry_window);
         let (capabilities_and_files, groups_and_holders) =
             ((capabilities, files), (groups, holders));
-        let agent_factory = AgentFactory::new(
-            server,
-            capabilities_and_files,
-            groups_and_holders,
-            Arc::clone(&store) as _,
-        );
+        let agent_factory =
+            AgentFactory::new(server, capabilities_and_files, groups_and_holders, (&store, clock));
         let agent_factory = agent_factory.map_err(|source| StartError::Warden { source })?;
         Ok(Self { listener, address, certificates, store, input_sealer, agent_factory })
     }

@@ -60,6 +60,7 @@ impl StartedService {
             (server, &secrecy.inputs, service_files),
             agents,
             holder_command,
+            clock,
         )
         .await?;
         // A program that nobody resumes must not write into a folder that an agent of this process uses.

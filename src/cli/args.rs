@@ -256,6 +256,9 @@ pub enum TasksCommand {
         /// Show the task of a team with the tasks of its steps, instead of the history.
         #[arg(long, conflicts_with = "events")]
         tree: bool,
+        /// Show the steps of a cognitive agent's task, instead of the history.
+        #[arg(long, conflicts_with_all = ["events", "tree"])]
+        steps: bool,
     },
     /// Follow a task until it ends: its answer and its events. The exit code reports the outcome.
     #[command(after_help = examples!("algonius tasks watch 01a20a46", "algonius tasks watch 01a20a46 --output"))]

@@ -6,6 +6,7 @@ pub(super) mod environment;
 pub(super) mod finding;
 mod listen_address;
 mod machine;
+mod model_provider;
 mod network;
 mod paths;
 mod version;

@@ -4,6 +4,7 @@ pub(super) mod approvals;
 mod event_text;
 pub(super) mod lookup;
 pub(super) mod send;
+pub(super) mod steps;
 pub(super) mod tree;
 pub(super) mod watch;
 

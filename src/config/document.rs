@@ -6,6 +6,7 @@ use algonius_actors::model::id::AgentId;
 
 use super::keys::agent::exposure::AuthConfig;
 use super::keys::agent::{self, ReadContext, card};
+use super::keys::cognition::CognitionCatalog;
 use super::keys::limits::AgentSettingBounds;
 use super::keys::server::{self, access};
 use super::keys::{
@@ -49,8 +50,13 @@ pub(super) fn read<'c>(
     let mut auth_config = AuthConfig::new(is_loopback, tokens, provider);
     let data_dir = server.as_ref().map_or(Path::new(""), |server| &server.data_dir);
     let inputs = inputs::read(root.section("inputs"), data_dir);
-    let context =
-        ReadContext { limits: &limits, data_dir, agent_presets: &merged_document.agent_presets };
+    let cognition = CognitionCatalog::read(&mut root, &sections);
+    let context = ReadContext {
+        limits: &limits,
+        data_dir,
+        cognition: &cognition,
+        agent_presets: &merged_document.agent_presets,
+    };
     let agents = agent::read_all(reader, sections, &context, &mut auth_config);
     let known_names = schedules::KnownNames {
         agents: agents.iter().map(|agent| &*agent.spec).collect(),

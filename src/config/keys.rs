@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod alerts;
+pub(crate) mod cognition;
 pub(crate) mod inputs;
 pub(crate) mod limits;
 pub(crate) mod log;

@@ -45,6 +45,8 @@ patterns = [{ name = "x", regex = "x" }]
 [telemetry]
 otlp_endpoint = "http://127.0.0.1:4318"
 [tokens.x]
+[models.x]
+[tools.x]
 "#;
 
 /// Item types of the lists whose items are not texts.

@@ -1,6 +1,8 @@
 //! Reading of the file: its tables, its values with their positions and bounds, and the state of a reading.
 
+pub(crate) mod address;
 mod bounds;
+pub(crate) mod credential;
 pub(crate) mod json;
 mod key;
 mod keyword_list;

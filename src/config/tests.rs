@@ -24,6 +24,7 @@ mod access;
 mod agent;
 mod host;
 mod inputs;
+mod models;
 mod presets;
 mod pressure;
 mod redaction;

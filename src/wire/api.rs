@@ -7,6 +7,7 @@ pub mod interactions;
 pub mod quota;
 pub mod schedules;
 pub mod service;
+pub mod steps;
 pub mod tree;
 pub mod usage;
 

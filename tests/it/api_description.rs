@@ -136,6 +136,8 @@ async fn request_details(api: &mut ValidatingClient<'_>, id: &str) {
     api.request("GET /api/v1/executions/{id}", &path, None).await;
     let tree = format!("{path}/tree");
     api.request("GET /api/v1/executions/{id}/tree", &tree, None).await;
+    let steps = format!("{path}/steps");
+    api.request("GET /api/v1/executions/{id}/steps", &steps, None).await;
     let events = format!("{path}/events?limit=2");
     api.request("GET /api/v1/executions/{id}/events", &events, None).await;
     let text = format!("{path}/text?channel=input");

@@ -5,6 +5,7 @@
 
 mod callers;
 mod chaos_run;
+mod cognitive_kills;
 mod question_kills;
 mod seeded_rng;
 mod team_kills;

@@ -7,6 +7,7 @@ use nix::unistd::Uid;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::harness::mock_model::MockModel;
 use crate::harness::processes::processes_with_env;
 use crate::harness::{Service, Setup, fake_agent, poll_until};
 
@@ -34,6 +35,22 @@ async fn the_doctor_warns_of_a_team_whose_member_accepts_nothing() {
     let teams = [team("good", "['one']"), team("weak", "['one', 'two']")];
     let setup = Setup::new(&[members, teams].concat().concat());
     let (_, report) = run_doctor(&setup).await;
+    assert_eq!(severity(&report, "agent good"), "good", "{report}");
+    assert_eq!(severity(&report, "agent weak"), "warning", "{report}");
+}
+
+#[tokio::test]
+async fn the_doctor_warns_of_a_model_that_cannot_be_reached() {
+    let model = MockModel::start(&[]);
+    let agent = |id: &str, url: &str| {
+        format!(
+            "[models.{id}]\nbase_url = '{url}'\n[agents.{id}]\nkind = 'cognitive'\n\
+             layer = 'abstract'\nmodel_id = '{id}/m'\n"
+        )
+    };
+    // No program listens on port 1.
+    let agents = agent("good", &model.base_url()) + &agent("weak", "http://127.0.0.1:1/v1");
+    let (_, report) = run_doctor(&Setup::new(&agents)).await;
     assert_eq!(severity(&report, "agent good"), "good", "{report}");
     assert_eq!(severity(&report, "agent weak"), "warning", "{report}");
 }

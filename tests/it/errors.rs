@@ -27,6 +27,10 @@ const EXEMPT_CODES: &[(Code, &str)] = &[
     (Code::TokenUnknown, "told by `/api/v1/tokens` only: `tokens.rs`"),
     (Code::Internal, "needs a fault within: `faults.rs`"),
     (Code::MemberFailed, "needs a team: `team.rs`"),
+    (Code::StepsExhausted, "needs a cognitive agent: `cognitive.rs`"),
+    (Code::ModelUnavailable, "needs a cognitive agent: `cognitive.rs`"),
+    (Code::ModelRefused, "needs a cognitive agent: `cognitive.rs`"),
+    (Code::ModelUnusable, "needs a cognitive agent: `cognitive.rs`"),
     (Code::MemberUnavailable, "needs a team: `actors/tests/team.rs`"),
     (
         Code::AcceptTimeout,

@@ -5,6 +5,7 @@ pub(crate) mod client;
 pub(crate) mod disk;
 pub(crate) mod embedded_service;
 pub(crate) mod fault_injection;
+pub(crate) mod mock_model;
 pub(crate) mod processes;
 pub(crate) mod service;
 mod startup;

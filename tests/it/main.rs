@@ -24,6 +24,7 @@ mod cards;
 mod cgroups;
 mod chaos;
 mod clock;
+mod cognitive;
 mod commands;
 mod conformance;
 mod control_characters;

@@ -14,8 +14,12 @@ use page::{ReferenceTable, page, tables};
 const REWRITE_VARIABLE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
 
 /// What the reader knows to refuse it with words of its own.
-const REFUSED_KEYS: [&str; 3] =
-    ["agents.<id>.auth.token", "agents.<id>.remote.token", "tokens.<name>.token"];
+const REFUSED_KEYS: [&str; 4] = [
+    "agents.<id>.auth.token",
+    "agents.<id>.remote.token",
+    "models.<prefix>.api_key",
+    "tokens.<name>.token",
+];
 
 /// A key that nobody could have meant anything by.
 const UNKNOWN_KEY: &str = "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz";
@@ -126,7 +130,9 @@ fn config_with_unknown_key(table: &str) -> String {
     let lists = ["agents.<id>.consent.rules", "agents.<id>.skills", "redaction.patterns"]
         .map(|name| (name, "[", "]"));
     let list = lists.into_iter().find(|(name, ..)| *name == table);
-    let concrete_table = table.replace("<id>", "a").replace("<name>", "a");
+    let placeholders = ["<id>", "<name>", "<prefix>"];
+    let concrete_table =
+        placeholders.iter().fold(table.to_owned(), |name, word| name.replace(word, "a"));
     let kind = if table == "agents.<id>.auth" { "type = 'api_key'\n" } else { "" };
     match (table, list) {
         ("", _) => format!("{UNKNOWN_KEY} = 1\n"),

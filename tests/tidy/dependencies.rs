@@ -66,7 +66,7 @@ const EDGE_MODULES: &[Module] = &[
             "root",
             "scheduler",
             "services",
-            "team",
+            "runs",
             "testing",
         ],
     ),

@@ -10,6 +10,7 @@ mod output_writer;
 mod pipelined_writes;
 mod redacted_tail;
 mod replay_filter;
+mod step_records;
 mod stored_output;
 mod write_buffer;
 
@@ -25,6 +26,7 @@ pub use self::liveness::Liveness;
 pub use self::output_writer::{OutputWriter, split_into_chunks};
 pub use self::redacted_tail::RedactedTail;
 pub use self::replay_filter::ReplayFilter;
+pub use self::step_records::StepTextEnd;
 pub(crate) use self::stored_output::StoredOutput;
 pub use self::write_buffer::WriteBuffer;
 
@@ -228,14 +230,21 @@ impl Reporter {
     /// # Errors
     /// Returns an error if the ledger did not commit the event.
     pub async fn record_event(&self, event: EventKind) -> Result<(), LedgerError> {
-        let EventKind::UsageReported { counters, cumulative } = &event else {
-            return self.context.record(event).await;
-        };
+        match event {
+            EventKind::UsageReported { .. } => self.record_usage(event).await.map(|_| ()),
+            event => self.context.record(event).await,
+        }
+    }
+
+    /// Records reported usage and its charge. Returns true if the event is new and the fence is valid.
+    async fn record_usage(&self, event: EventKind) -> Result<bool, LedgerError> {
+        let EventKind::UsageReported { counters, cumulative } = &event else { return Ok(false) };
         let reported = Charge::from_counters(counters);
         let (total_usage, charge) = add_usage(*self.reported_usage.borrow(), reported, *cumulative);
         let charge_event = self.context.budget_meter.charge_event(self.context.clock.now(), charge);
         // The event and its charge are one commit: usage without its charge would never be charged later.
-        if self.context.record_with(event, charge_event.clone()).await? {
+        let is_recorded = self.context.record_with(event, charge_event.clone()).await?;
+        if is_recorded {
             // Only after the commit: a refused event has charged nothing.
             self.reported_usage.send_replace(total_usage);
             self.context.budget_meter.add_charge(charge_event.as_ref());
@@ -246,7 +255,7 @@ impl Reporter {
                 charge,
             });
         }
-        Ok(())
+        Ok(is_recorded)
     }
 
     /// Records an event together with the next one, at the latest with the end of the attempt.

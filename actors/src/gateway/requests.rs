@@ -5,7 +5,7 @@ mod wait;
 
 use tokio::sync::watch;
 
-pub(crate) use self::hops::{HopState, TeamRequests};
+pub(crate) use self::hops::{HopState, RunRequests};
 pub(crate) use self::wait::{RECORD_TIMEOUT, end_not_recorded};
 pub use crate::agent::SubmitReply;
 use crate::agent::{Submission, message_reused, no_open_question};

@@ -1,6 +1,8 @@
 //! Configured agent: its access type, its capacity, its deadlines and its limits.
 
 pub mod budget;
+pub mod cognitive;
+pub mod model_provider;
 pub mod queue;
 pub mod quota;
 pub mod remote;
@@ -17,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::budget::BudgetSpec;
+use self::cognitive::CognitiveSpec;
 use self::quota::QuotaSpec;
 use self::team::TeamPlan;
 pub use super::access::Access;
@@ -39,6 +42,8 @@ pub enum AgentKind {
     Remote,
     /// A team: other agents of this service, in turn.
     Team,
+    /// A language model that calls tools.
+    Cognitive,
 }
 
 impl AgentKind {
@@ -49,6 +54,7 @@ impl AgentKind {
             Self::Program => "program",
             Self::Remote => "remote",
             Self::Team => "team",
+            Self::Cognitive => "cognitive",
         }
     }
 }
@@ -193,7 +199,7 @@ pub struct ProgramFacts {
 }
 
 /// Worker of an agent: its kind, with the facts that only agents of this kind have.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum WorkerFacts {
     /// Program on this machine.
     Program(ProgramFacts),
@@ -201,6 +207,8 @@ pub enum WorkerFacts {
     Remote,
     /// Team of other agents of this service.
     Team(Arc<TeamPlan>),
+    /// Language model that calls tools.
+    Cognitive(Arc<CognitiveSpec>),
 }
 
 /// Validated definition of an agent of any kind: the data for the supervision tree and the card.
@@ -240,6 +248,7 @@ impl AgentSpec {
             WorkerFacts::Program(_) => AgentKind::Program,
             WorkerFacts::Remote => AgentKind::Remote,
             WorkerFacts::Team(_) => AgentKind::Team,
+            WorkerFacts::Cognitive(_) => AgentKind::Cognitive,
         }
     }
 
@@ -248,7 +257,7 @@ impl AgentSpec {
     pub const fn program(&self) -> Option<&ProgramFacts> {
         match &self.worker {
             WorkerFacts::Program(program) => Some(program),
-            WorkerFacts::Remote | WorkerFacts::Team(_) => None,
+            _ => None,
         }
     }
 
@@ -256,7 +265,7 @@ impl AgentSpec {
     pub const fn program_mut(&mut self) -> Option<&mut ProgramFacts> {
         match &mut self.worker {
             WorkerFacts::Program(program) => Some(program),
-            WorkerFacts::Remote | WorkerFacts::Team(_) => None,
+            _ => None,
         }
     }
 
@@ -265,7 +274,16 @@ impl AgentSpec {
     pub const fn team(&self) -> Option<&Arc<TeamPlan>> {
         match &self.worker {
             WorkerFacts::Team(plan) => Some(plan),
-            WorkerFacts::Program(_) | WorkerFacts::Remote => None,
+            _ => None,
+        }
+    }
+
+    /// Returns the settings of a cognitive agent, or `None` for an agent of another kind.
+    #[must_use]
+    pub const fn cognitive(&self) -> Option<&Arc<CognitiveSpec>> {
+        match &self.worker {
+            WorkerFacts::Cognitive(cognitive) => Some(cognitive),
+            _ => None,
         }
     }
 

@@ -3,47 +3,15 @@
 //! This table is the only one. Each code has a page of the same name in `docs/errors/`, and a test compares the two
 //! lists. The edge's `wire::problem` alone chooses the numbers on the wire.
 
+mod category;
+
 use std::borrow::Cow;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// Category of an error: who can act on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Category {
-    /// Temporary condition, such as a network failure or a busy machine; a retry may succeed.
-    Transient,
-    /// Permanent condition: the request or the configuration must change first.
-    Permanent,
-    /// Failure of the wrapped agent.
-    Agent,
-    /// Failure of the supervisor.
-    System,
-}
-
-impl Category {
-    /// Every category.
-    pub const ALL: &[Self] = &[Self::Transient, Self::Permanent, Self::Agent, Self::System];
-
-    /// Parses the published name.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|category| category.as_str() == word)
-    }
-
-    /// Returns the published name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Transient => "transient",
-            Self::Permanent => "permanent",
-            Self::Agent => "agent",
-            Self::System => "system",
-        }
-    }
-}
+pub use self::category::Category;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $category:ident, $hint:literal;)*) => {
@@ -219,6 +187,18 @@ codes! {
     /// A member of the team cannot accept requests.
     MemberUnavailable = "member-unavailable", Transient,
         "see in `/status` why the member accepts no request, then send the message again";
+    /// A cognitive agent used all its steps without an answer.
+    StepsExhausted = "steps-exhausted", Agent,
+        "read the steps with `algonius tasks show --steps`, then ask for less or raise `max_steps` of the agent";
+    /// The provider of the model gave no reply.
+    ModelUnavailable = "model-unavailable", Transient,
+        "see that the provider at `base_url` runs and can be reached, then send the message again";
+    /// The provider of the model refused the request.
+    ModelRefused = "model-refused", Permanent,
+        "see that the provider has the model of `model_id`, and that the model accepts tools and a conversation of this length";
+    /// The replies of the model could not be used.
+    ModelUnusable = "model-unusable", Agent,
+        "read the steps with `algonius tasks show --steps`, and choose a model that can call tools";
     /// The execution was cancelled.
     Cancelled = "execution-cancelled", Permanent,
         "send the message again if it was called off by mistake";

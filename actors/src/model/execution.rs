@@ -7,6 +7,7 @@ pub mod hop;
 pub mod progress;
 pub mod record;
 pub mod request;
+pub mod step;
 pub mod text_range;
 pub mod trace;
 pub mod usage;

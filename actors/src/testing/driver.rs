@@ -27,6 +27,7 @@ use crate::model::interaction::{AnswerValue, WireId};
 
 pub use self::scripted_attempt::ScriptedAttempt;
 use self::scripted_attempt::ScriptedBehavior;
+use super::cognition::ScriptedCognition;
 
 /// Driver whose script is selected by the text of the input. Unscripted work succeeds at once.
 pub struct ScriptedDriver {
@@ -35,6 +36,8 @@ pub struct ScriptedDriver {
     workspaces: watch::Sender<HashMap<String, Workspace>>,
     held_work: watch::Sender<HashMap<ExecutionId, ClaimedWork>>,
     probe: Arc<watch::Sender<WorkProbe>>,
+    /// Model and tools of the cognitive agents, whose runs have a driver of their own.
+    pub cognition: Arc<ScriptedCognition>,
 }
 
 impl Default for ScriptedDriver {
@@ -45,6 +48,7 @@ impl Default for ScriptedDriver {
             workspaces: watch::Sender::default(),
             held_work: watch::Sender::default(),
             probe: Arc::new(watch::Sender::default()),
+            cognition: Arc::default(),
         }
     }
 }

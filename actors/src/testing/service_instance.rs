@@ -6,6 +6,7 @@ use std::time::Duration;
 use algonius_redact::Redactor;
 
 use super::clock::VirtualClock;
+use super::cognition::ScriptedCognition;
 use super::driver::ScriptedDriver;
 use super::fault_injection::CallGate;
 use super::host_metrics::{PRESSURE_LIMITS, SAMPLE_INTERVAL, ScriptedHostMetrics};
@@ -18,16 +19,17 @@ use crate::decide::admission::dedup_key::Keyring;
 use crate::driver::Driver;
 use crate::driver::report::BudgetUsages;
 use crate::maintenance::monitor::ReadingSettings;
-use crate::model::agent::AgentSpec;
+use crate::model::agent::{AgentKind, AgentSpec};
 use crate::model::schedule::ConfiguredSchedule;
 use crate::ports::observer::NoopObserver;
 use crate::root::AgentDefinition;
+use crate::runs::cognitive::CognitiveDriver;
+use crate::runs::team::TeamDriver;
 use crate::scheduler::{DEFAULT_MAX_SLEEP, SchedulerConfig};
 use crate::services::AttemptResources;
 use crate::services::credential_breakers::CredentialBreakers;
 use crate::services::monitor_handle::MonitorHandle;
 use crate::services::{ActiveWriters, InputSealer, RecordStores, RedactorHandle, Services};
-use crate::team::TeamDriver;
 
 /// Time within which the input of a failed execution can be retried.
 const RETRY_WINDOW: Duration = Duration::from_secs(3600);
@@ -68,9 +70,14 @@ pub(super) async fn start_tree(
 ) -> SupervisionTree {
     let requests_slot = RequestsSlot::default();
     let definition = |spec: &AgentSpec| {
-        let driver: Arc<dyn Driver> = match spec.team() {
-            Some(_) => Arc::new(TeamDriver::new(requests_slot.clone())),
-            None => Arc::<ScriptedDriver>::clone(driver),
+        let driver: Arc<dyn Driver> = match spec.kind() {
+            AgentKind::Team => Arc::new(TeamDriver::new(requests_slot.clone())),
+            AgentKind::Cognitive => Arc::new(CognitiveDriver::new(
+                requests_slot.clone(),
+                Arc::<ScriptedCognition>::clone(&driver.cognition),
+                Arc::<ScriptedCognition>::clone(&driver.cognition),
+            )),
+            AgentKind::Program | AgentKind::Remote => Arc::<ScriptedDriver>::clone(driver),
         };
         AgentDefinition { spec: Arc::new(spec.clone()), driver }
     };

@@ -145,6 +145,10 @@ pub const fn wire_codes(code: Code) -> WireCodes {
         | Code::Reported
         | Code::MemberFailed
         | Code::MemberUnavailable
+        | Code::StepsExhausted
+        | Code::ModelUnavailable
+        | Code::ModelRefused
+        | Code::ModelUnusable
         | Code::Rejected
         | Code::Timeout
         | Code::IdleTimeout

@@ -23,6 +23,7 @@ pub(super) mod accepting;
 pub(super) mod answering;
 pub(super) mod claiming;
 pub(super) mod interactions;
+pub(super) mod notes;
 pub(super) mod outbox;
 pub(super) mod paging;
 pub(super) mod reading;

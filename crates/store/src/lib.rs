@@ -47,6 +47,7 @@ mod conformance;
 mod engine;
 mod ledger;
 mod maintenance;
+mod notes;
 mod push;
 mod queries;
 mod schedules;

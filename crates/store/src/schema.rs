@@ -1,4 +1,4 @@
-//! Tables of the ledger, the check that a database has those of this release, and the step from the version before.
+//! Tables of the ledger, the check that a database has those of this release, and the steps from earlier versions.
 
 use super::StoreError;
 use super::engine::row_codec::Columns;
@@ -7,11 +7,12 @@ use super::engine::sql::{self, DatabaseConnection};
 /// Tables and indexes. A release that changes them raises [`SCHEMA_VERSION`] and adds the step from the version before.
 const CREATE_TABLES: &str = include_str!("schema/sqlite.sql");
 
-/// Step from the tables of version 2.
-const UPGRADE_FROM_2: &str = include_str!("schema/from_2.sql");
+/// Steps to the next version of the tables, each with the version before, the earliest first.
+const UPGRADE_STEPS: &[(i64, &str)] =
+    &[(2, include_str!("schema/from_2.sql")), (3, include_str!("schema/from_3.sql"))];
 
 /// Version of the tables, which the database keeps in `user_version`.
-const SCHEMA_VERSION: i64 = 3;
+const SCHEMA_VERSION: i64 = 4;
 
 /// `application_id` of the database: `algo` in ASCII.
 const APPLICATION_ID: i64 = 0x616c_676f;
@@ -23,8 +24,8 @@ pub(super) enum TablesState {
     Missing,
     /// The database has the tables of this release.
     Current,
-    /// The database has the tables of version 2, which this release upgrades.
-    Version2,
+    /// The database has the tables of this earlier version, which this release upgrades.
+    Earlier(i64),
 }
 
 /// Compares the tables of a database with those of this release. Changes nothing.
@@ -46,7 +47,9 @@ pub(super) fn check(connection: &mut DatabaseConnection) -> Result<TablesState, 
     }
     let difference = match (application_id, version) {
         (APPLICATION_ID, SCHEMA_VERSION) => return Ok(TablesState::Current),
-        (APPLICATION_ID, 2) => return Ok(TablesState::Version2),
+        (APPLICATION_ID, version) if UPGRADE_STEPS.iter().any(|(from, _)| *from == version) => {
+            return Ok(TablesState::Earlier(version));
+        }
         (APPLICATION_ID, version) => {
             format!(
                 "they have version {version}, and this release knows version {SCHEMA_VERSION} only"
@@ -65,10 +68,15 @@ pub(super) fn create(connection: &mut DatabaseConnection) -> sql::Result<()> {
     ))
 }
 
-/// Upgrades tables of version 2 in one transaction. Their rows stay as they are.
-pub(super) fn upgrade_from_2(connection: &mut DatabaseConnection) -> sql::Result<()> {
+/// Upgrades tables of an earlier version in one transaction. Their rows stay as they are.
+pub(super) fn upgrade(connection: &mut DatabaseConnection, version: i64) -> sql::Result<()> {
+    let steps: String = UPGRADE_STEPS
+        .iter()
+        .filter(|(from, _)| *from >= version)
+        .map(|(_, statements)| *statements)
+        .collect();
     connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {UPGRADE_FROM_2} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT"
+        "BEGIN IMMEDIATE; {steps} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT"
     ))
 }
 

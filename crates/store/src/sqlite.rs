@@ -33,9 +33,9 @@ pub(super) fn open_writer(
     ))?;
     match tables_state {
         TablesState::Missing => schema::create(&mut connection)?,
-        TablesState::Version2 => {
-            tracing::info!("upgrading the tables of the ledger");
-            schema::upgrade_from_2(&mut connection)?;
+        TablesState::Earlier(version) => {
+            tracing::info!(version, "upgrading the tables of the ledger");
+            schema::upgrade(&mut connection, version)?;
         }
         TablesState::Current => {}
     }

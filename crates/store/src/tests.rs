@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::conformance::answering::{resume_command, waiting_execution};
+use super::conformance::notes::{AnyNotes, notes_conformance};
 use super::conformance::outbox::{AnyOutbox, outbox_conformance};
 use super::conformance::retention::history_conformance;
 use super::conformance::schedules::{AnyScheduleStore, schedule_store_conformance};
@@ -37,6 +38,7 @@ mod upgrade;
 
 conformance!(open_ledger);
 history_conformance!(open_history);
+notes_conformance!(open_notes);
 outbox_conformance!(open_outbox);
 schedule_store_conformance!(open_schedule_store);
 
@@ -55,6 +57,11 @@ async fn open_outbox() -> (AnyLedger, AnyOutbox, TempDir) {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
     (store.clone(), store, folder)
+}
+
+async fn open_notes() -> (AnyNotes, TempDir) {
+    let folder = TempDir::new().unwrap();
+    (Arc::new(open(folder.path()).await), folder)
 }
 
 async fn open_schedule_store() -> (AnyScheduleStore, TempDir) {

@@ -1,6 +1,5 @@
 //! Connector to the service: plain or over TLS, with the reasons of a failed connection.
 
-use std::error::Error;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -12,6 +11,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio_rustls::rustls::{self, CertificateError, InvalidMessage};
 
 use crate::cli::error::CliError;
+use crate::platform::http_client::find_cause;
 use crate::platform::tls;
 
 /// HTTP client of the command line.
@@ -27,29 +27,15 @@ pub(crate) fn new_client(authorities_file: Option<&Path>) -> Result<HttpClient, 
 /// Converts the error of a failed connection.
 pub(crate) fn connection_error(url: &str, error: HttpError) -> CliError {
     let url = url.to_owned();
-    if let Some(tls_error) = find::<rustls::Error>(&error) {
+    if let Some(tls_error) = find_cause::<rustls::Error>(&error) {
         return CliError::Insecure { url, reason: describe_tls_error(tls_error) };
     }
-    let is_not_http = find::<hyper::Error>(&error).is_some_and(hyper::Error::is_parse);
+    let is_not_http = find_cause::<hyper::Error>(&error).is_some_and(hyper::Error::is_parse);
     if is_not_http && url.starts_with("http://") {
         let reason = "what answers there does not speak HTTP; if it speaks TLS, write `https://`";
         return CliError::Insecure { url, reason: reason.to_owned() };
     }
     CliError::Unreachable { url, source: error }
-}
-
-/// Returns the cause with this type.
-fn find<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
-    let mut candidate = Some(error);
-    while let Some(cause) = candidate {
-        if let Some(found) = cause.downcast_ref() {
-            return Some(found);
-        }
-        // The inner error of an `io::Error` is not among its sources.
-        let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        candidate = inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| cause.source());
-    }
-    None
 }
 
 /// Describes a TLS error with a hint.

@@ -96,11 +96,17 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<
         let description = match &agent.worker {
             AgentWorker::Program { .. } => format!("boundary {level}"),
             AgentWorker::Remote(remote) => format!("remote, {}", remote.url),
+            AgentWorker::Cognitive(_) => format!("cognitive, {}", model_text(&agent.spec)),
             AgentWorker::Team => format!("team, {}", steps_text(&agent.spec)),
         };
         out.print_line(&format!("  {}: {description}", agent.spec.id));
     }
     strict_result(strict, unavailable_count)
+}
+
+/// Returns the model of a cognitive agent.
+fn model_text(spec: &AgentSpec) -> String {
+    spec.cognitive().map(|cognitive| cognitive.model.to_string()).unwrap_or_default()
 }
 
 /// Returns the members of a team in the order of their steps.

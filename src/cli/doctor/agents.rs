@@ -12,7 +12,7 @@ use algonius_actors::model::host::sandbox::{Confinement, Isolation, IsolationReq
 use algonius_actors::model::program::ProgramSpec;
 
 use super::finding::Finding;
-use super::{agent_program, version};
+use super::{agent_program, model_provider, version};
 use crate::app::confinement::{HostContext, decide_isolation, falls_short};
 use crate::app::file_trust;
 use crate::app::program_versions::TemporaryHolder;
@@ -54,6 +54,11 @@ pub(super) async fn check(
         }));
         if let AgentWorker::Remote(remote) = &agent.worker {
             findings.push(remote_finding(agent, remote));
+        }
+        if let (AgentWorker::Cognitive(provider), Some(spec)) =
+            (&agent.worker, agent.spec.cognitive())
+        {
+            findings.push(model_provider::finding(agent, spec, provider).await);
         }
         if let Some(plan) = agent.spec.team() {
             findings.push(team_finding(agent, plan, settings));

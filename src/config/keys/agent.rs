@@ -22,6 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use algonius_actors::model::agent::model_provider::ModelProvider;
 use algonius_actors::model::agent::remote::RemoteSpec;
 use algonius_actors::model::agent::{
     Access, AgentKind, AgentProfile, AgentSpec, Capacity, OverridePolicy, RetrySpec, SizeLimits,
@@ -30,6 +31,7 @@ use algonius_actors::model::agent::{
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::{InputMethod, ProgramSpec};
 
+use super::cognition::CognitionCatalog;
 use super::limits::AgentSettingBounds;
 use super::program_search::ProgramSearch;
 use crate::config::diagnostics::{Severity, from_message};
@@ -67,6 +69,8 @@ pub enum AgentWorker {
     Remote(Arc<RemoteSpec>),
     /// Team of other agents, with the plan in the specification of the agent.
     Team,
+    /// Language model of this provider, with the rest in the specification of the agent.
+    Cognitive(Arc<ModelProvider>),
 }
 
 impl Agent {
@@ -75,7 +79,7 @@ impl Agent {
     pub const fn program(&self) -> Option<&Arc<ProgramSpec>> {
         match &self.worker {
             AgentWorker::Program { program, .. } => Some(program),
-            AgentWorker::Remote(_) | AgentWorker::Team => None,
+            _ => None,
         }
     }
 
@@ -83,7 +87,7 @@ impl Agent {
     pub fn program_mut(&mut self) -> Option<&mut ProgramSpec> {
         match &mut self.worker {
             AgentWorker::Program { program, .. } => Some(Arc::make_mut(program)),
-            AgentWorker::Remote(_) | AgentWorker::Team => None,
+            _ => None,
         }
     }
 }
@@ -94,6 +98,8 @@ pub(crate) struct ReadContext<'b> {
     pub(crate) limits: &'b AgentSettingBounds,
     /// Data directory of the service.
     pub(crate) data_dir: &'b Path,
+    /// Providers and tools of cognitive agents.
+    pub(crate) cognition: &'b CognitionCatalog,
     /// Presets of the agents; an inner `None` if the preset cannot be used.
     pub(crate) agent_presets: &'b BTreeMap<String, Option<AgentPreset>>,
 }
@@ -133,14 +139,15 @@ fn read(
     let enabled = section.flag("enabled", true);
     let missing_severity = if enabled { Severity::Error } else { Severity::MissingWhileDisabled };
     let kind = kind::read(section);
-    let limits = &team::bounds(context.limits, kind);
+    let limits = &kind::bounds(context.limits, kind);
     let accesses = [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)];
     let access = section.keyword("access", &accesses).map(|found| found.value).unwrap_or_default();
-    // The members of a team limit their own executions.
-    let is_exclusive = access == Access::ReadWrite && kind != AgentKind::Team;
+    // The members of a team limit their own executions, and a cognitive agent changes no files.
+    let can_write = matches!(kind, AgentKind::Program | AgentKind::Remote);
+    let is_exclusive = access == Access::ReadWrite && can_write;
     let capacity = capacity(section, limits, is_exclusive);
     let surroundings = Surroundings { limits, capacity, access, missing_severity };
-    let mut worker = WrittenWorker::read(section, (kind, &id), context.data_dir, &surroundings);
+    let mut worker = WrittenWorker::read(section, (kind, &id), context, &surroundings);
     let program = worker.program.as_ref().map(|configured| &configured.spec);
     let input = program.map(|program| program.input);
     let has_sessions = program.is_some_and(ProgramSpec::keeps_conversation);
@@ -156,14 +163,14 @@ fn read(
         },
         retry: match kind {
             AgentKind::Program | AgentKind::Remote => retry(section.section("retry"), limits),
-            AgentKind::Team => RetrySpec { max: 0, ..RetrySpec::default() },
+            AgentKind::Team | AgentKind::Cognitive => RetrySpec { max: 0, ..RetrySpec::default() },
         },
-        quota: quota::read(section.section("quota"), program, worker.remote.as_ref()),
+        quota: quota::read(section.section("quota"), program, worker.account()),
         budget: budget::read(section.section("budget")),
         dedup_window: dedup_window(section, limits, has_sessions),
         override_policy: match kind {
             AgentKind::Program => overrides::read(section, program, missing_severity),
-            AgentKind::Remote | AgentKind::Team => OverridePolicy::default(),
+            _ => OverridePolicy::default(),
         },
         endpoint_config: exposure::read(section, &id, auth_config),
         id,

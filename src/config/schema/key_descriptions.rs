@@ -47,7 +47,7 @@ fn header(line: &str) -> Option<String> {
     {
         return None;
     }
-    if ["agents", "schedules", "tokens"].contains(keys.first()?)
+    if ["agents", "models", "schedules", "tokens", "tools"].contains(keys.first()?)
         && let Some(name) = keys.get_mut(1)
     {
         *name = "*";

@@ -46,6 +46,29 @@ impl<'c> Section<'c> {
         self.table.is_some_and(|table| table.contains_key(key))
     }
 
+    /// Returns the value of a key without a record of the request, so that the key may still be unknown.
+    pub(crate) fn peek(&self, key: &str) -> Option<&'c DeValue<'c>> {
+        Some(self.table?.get(key)?.get_ref())
+    }
+
+    /// Reports a key that is needed and not there.
+    pub(crate) fn require(&self, key: &str) {
+        if !self.has(key) {
+            self.reader.error(&self.position.below(key).hidden(), "is needed");
+        }
+    }
+
+    /// Reports each of these keys that is there. The other keys get no shape.
+    pub(crate) fn refuse_future_keys(&mut self, keys: &[&'static str]) {
+        for key in keys {
+            if self.has(key)
+                && let Some(entry) = self.entry(key)
+            {
+                self.reader.error(&entry.position.hidden(), "is not supported yet");
+            }
+        }
+    }
+
     /// Returns all keys and values of the table in the order of the file; any key is permitted then.
     pub(crate) fn entries(self) -> Vec<(Spanned<String>, WrittenValue<'c>)> {
         self.reader.record_shape(|| self.position.clone(), || ValueShape::AnyKeys);
@@ -178,6 +201,22 @@ impl<'c> Section<'c> {
         };
         self.reader.error(&text.position, diagnostic);
         None
+    }
+
+    /// Reads one of a few words like [`keyword`](Self::keyword). A word of `future` is not supported yet.
+    pub(crate) fn supported_keyword<T: Copy>(
+        &mut self,
+        key: &'static str,
+        known: &[(&str, T)],
+        future: &[&str],
+    ) -> Option<Spanned<T>> {
+        let word = self.peek(key).and_then(DeValue::as_str);
+        if word.is_some_and(|word| future.contains(&word)) {
+            let position = self.entry(key)?.position;
+            self.reader.error(&position, "is not supported yet");
+            return None;
+        }
+        self.keyword(key, known)
     }
 
     /// Reads the items of a list; `None` if the key is absent.

@@ -3,6 +3,7 @@
 use super::*;
 
 mod agents;
+mod cognitive;
 mod consent;
 mod overrides;
 mod remote;

@@ -17,7 +17,7 @@ fn a_command_is_found_on_the_path_of_its_agent() {
     let command = |name: &str| agent(name).program().unwrap().command.clone();
     let find_program = |agent: &Agent| match &agent.worker {
         AgentWorker::Program { search, .. } => search.find(),
-        AgentWorker::Remote(_) | AgentWorker::Team => None,
+        _ => None,
     };
     let missing = agent("tool");
     assert_eq!(

@@ -59,7 +59,11 @@ fn parse_time(value: &Value) -> Option<DateTime<Utc>> {
     }
 }
 
-fn parse_retry_after(value: &Value, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+/// Parses the value of `Retry-After`: seconds, or a date of HTTP.
+pub(in crate::drivers) fn parse_retry_after(
+    value: &Value,
+    now: DateTime<Utc>,
+) -> Option<DateTime<Utc>> {
     let text = value.as_str().unwrap_or_default();
     let Some(seconds) = value.as_f64().or_else(|| text.parse().ok()) else {
         // `Retry-After` has either seconds or a date of HTTP.

@@ -13,19 +13,13 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT};
 use hyper::{Method, Request, Response};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::event_stream::RemoteEvents;
 use super::failures::RemoteFault;
-use crate::platform::tls;
+use crate::platform::http_client::{self, OutgoingClient};
 
-/// Time limit for a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit for the answer to a call that waits for no work.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Greatest length of an answer in bytes.
@@ -34,7 +28,7 @@ const MAX_RESPONSE_BYTES: usize = 64 << 20;
 /// Connections and memory that the drivers of all remote agents share. Cheap to clone.
 #[derive(Clone)]
 pub struct RemoteConnections {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: OutgoingClient,
     memory: OutputMemory,
     pub(super) sessions: Arc<dyn Sessions>,
 }
@@ -53,17 +47,7 @@ impl RemoteConnections {
     /// # Errors
     /// Fails if TLS cannot be set up.
     pub fn new(memory: u64, sessions: Arc<dyn Sessions>) -> io::Result<Self> {
-        let config = tls::client_config(None).map_err(io::Error::other)?;
-        let mut connector = HttpConnector::new();
-        // By default the connector refuses `https`, to which the next layer adds TLS.
-        connector.enforce_http(false);
-        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(config)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(connector);
-        let client = Client::builder(TokioExecutor::new()).build(connector);
+        let client = http_client::outgoing_client()?;
         Ok(Self { client, memory: OutputMemory::with_limit(memory), sessions })
     }
 

@@ -1,7 +1,5 @@
 //! Failed calls of a remote agent, as the failures of an execution.
 
-use std::error::Error;
-
 use algonius_a2a::client::RemoteError;
 use algonius_actors::model::code::{Category, Code};
 use hyper::StatusCode;
@@ -9,6 +7,7 @@ use serde_json::Value;
 use tokio_rustls::rustls;
 
 use crate::drivers::adapters::failure::ReportedFailure;
+use crate::platform::http_client::{find_cause, innermost_cause};
 
 /// Reason why a call has no result.
 #[derive(Debug)]
@@ -33,7 +32,7 @@ impl RemoteFault {
             Some(fault @ rustls::Error::InvalidCertificate(_)) => {
                 Self::InvalidCertificate { cause: fault.to_string() }
             }
-            _ => Self::Unreachable { cause: innermost(error) },
+            _ => Self::Unreachable { cause: innermost_cause(error) },
         }
     }
 
@@ -117,24 +116,4 @@ fn category(status: StatusCode, error: &RemoteError) -> &'static str {
         Some(code) if code.category() == Category::Transient => "overload",
         _ => "permanent",
     }
-}
-
-fn find_cause<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
-    error_chain(error).find_map(<dyn Error>::downcast_ref)
-}
-
-/// Returns the innermost cause as text: the outer ones say only that something failed.
-fn innermost(error: &(dyn Error + 'static)) -> String {
-    error_chain(error).last().map(ToString::to_string).unwrap_or_default()
-}
-
-fn error_chain<'e>(
-    error: &'e (dyn Error + 'static),
-) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| {
-        let error: &'e (dyn Error + 'static) = *error;
-        // The inner error of an `io::Error` is not among its sources.
-        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| error.source())
-    })
 }

@@ -7,6 +7,7 @@ pub mod events_and_texts;
 pub mod export;
 mod ndjson;
 pub mod query;
+pub mod steps;
 mod stream;
 pub mod tree;
 

@@ -192,7 +192,8 @@ fn name_with_placeholders(name: &str) -> String {
     let mut segments = vec![first];
     segments.extend(second.map(|word| match first {
         "agents" | "schedules" => "<id>",
-        "tokens" => "<name>",
+        "models" => "<prefix>",
+        "tokens" | "tools" => "<name>",
         _ => word,
     }));
     segments.extend(words);
@@ -206,7 +207,7 @@ const INTRO: &str = "\
 
 One TOML file. `algonius init FOLDER` writes an initial one, and `algonius check FILE` reports all of its
 faults. Every key has a default, except those of an agent's program. The values below are the defaults;
-for agents, schedules and tokens they are examples.
+for agents, models, tools, schedules and tokens they are examples.
 
 Times are seconds (`300`, `0.5`) or text (`\"300s\"`, `\"5m\"`, `\"1h\"`). Relative paths start at the folder
 of the file. A key that is not in these tables is a fault.

@@ -142,6 +142,8 @@ impl AttemptReplay {
             | EventKind::PermissionDecided { .. }
             | EventKind::Planned { .. }
             | EventKind::Hop { .. }
+            | EventKind::StepsPlanned { .. }
+            | EventKind::StepRow { .. }
             | EventKind::Warning { .. } => None,
         })
     }

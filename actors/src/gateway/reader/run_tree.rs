@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use super::{Reader, map_error};
-use crate::decide::team::{Hop, TeamRun};
+use crate::decide::runs::team::{Hop, TeamRun};
 use crate::model::access::principal::Caller;
 use crate::model::execution::record::{ExecutionFilter, Record, TriggerFilter};
 use crate::model::failure::Failure;

@@ -1,4 +1,5 @@
-//! Requests of a team's run to its members. The run acts for its owner, who needs no right to the members.
+//! Handle of a run: what the run needs of the tree, and its requests to other agents. The run acts for its owner, who needs no
+//! right to these agents.
 
 use std::time::Duration;
 
@@ -38,13 +39,13 @@ pub(crate) enum HopState {
     Unknown,
 }
 
-/// Handle that a team's run uses: it sends hops, reads them and ends them.
+/// Handle that a run uses: it reads the ledger, and sends hops, reads them and ends them.
 #[derive(Clone)]
-pub(crate) struct TeamRequests {
+pub(crate) struct RunRequests {
     requests: Requests,
 }
 
-impl TeamRequests {
+impl RunRequests {
     /// Creates the handle of a run.
     pub(crate) const fn new(requests: Requests) -> Self {
         Self { requests }

@@ -9,6 +9,7 @@ use serde_json::Number;
 
 use super::content::StoredPart;
 use super::hop::HopStage;
+use super::step::{StepPlan, StepRow};
 pub use super::text_range::{TextChannel, TextRange};
 use super::usage::{ResourceUsage, UsageReading};
 use super::{AttemptId, StateChange};
@@ -294,6 +295,19 @@ pub enum EventKind {
         /// Stage with its facts.
         #[serde(flatten)]
         stage: HopStage,
+    },
+    /// The run of a cognitive agent began, with this plan.
+    StepsPlanned {
+        /// Plan of the run.
+        plan: StepPlan,
+    },
+    /// The run of a cognitive agent took a step.
+    StepRow {
+        /// Step with its facts.
+        #[serde(flatten)]
+        row: StepRow,
+        /// Text of the step: a thought, arguments, a result or a reason.
+        text: StoredPart,
     },
     /// A condition worth reporting that changed nothing.
     Warning {

@@ -19,6 +19,8 @@ pub enum TextChannel {
     Answer,
     /// Content of messages and artifacts of the agent.
     Parts,
+    /// Steps of a cognitive agent.
+    Steps,
 }
 
 /// Range of redacted text.
@@ -37,7 +39,8 @@ pub struct TextRange {
 
 impl TextChannel {
     /// Every channel.
-    pub const ALL: &[Self] = &[Self::Input, Self::Stdout, Self::Stderr, Self::Answer, Self::Parts];
+    pub const ALL: &[Self] =
+        &[Self::Input, Self::Stdout, Self::Stderr, Self::Answer, Self::Parts, Self::Steps];
 
     /// Parses the published name.
     #[must_use]
@@ -54,6 +57,7 @@ impl TextChannel {
             Self::Stderr => "stderr",
             Self::Answer => "answer",
             Self::Parts => "parts",
+            Self::Steps => "steps",
         }
     }
 }

@@ -223,6 +223,8 @@ impl LedgerRow {
             | EventKind::PermissionDecided { .. }
             | EventKind::Planned { .. }
             | EventKind::Hop { .. }
+            | EventKind::StepsPlanned { .. }
+            | EventKind::StepRow { .. }
             | EventKind::Warning { .. } => {}
         }
         self.record.last_event += 1;

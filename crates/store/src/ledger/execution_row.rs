@@ -174,6 +174,8 @@ impl ExecutionRow {
             | EventKind::PermissionDecided { .. }
             | EventKind::Planned { .. }
             | EventKind::Hop { .. }
+            | EventKind::StepsPlanned { .. }
+            | EventKind::StepRow { .. }
             | EventKind::Warning { .. } => {}
         }
         Ok(())

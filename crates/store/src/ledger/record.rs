@@ -78,6 +78,8 @@ impl RecordEvents {
             | EventKind::PermissionDecided { .. }
             | EventKind::Planned { .. }
             | EventKind::Hop { .. }
+            | EventKind::StepsPlanned { .. }
+            | EventKind::StepRow { .. }
             | EventKind::Warning { .. } => false,
         })
     }

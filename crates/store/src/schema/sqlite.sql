@@ -272,3 +272,21 @@ CREATE TABLE permission_decisions (
 ) STRICT;
 CREATE INDEX permission_decisions_by_time ON permission_decisions (at);
 CREATE INDEX permission_decisions_by_execution ON permission_decisions (execution);
+
+-- Notes of cognitive agents, redacted. They outlive their executions, so they refer to none. A later note has a greater
+-- id, also after a clock change.
+CREATE TABLE notes (
+    id INTEGER PRIMARY KEY,
+    agent TEXT NOT NULL,
+    execution BLOB NOT NULL,
+    step INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    UNIQUE (execution, step)
+) STRICT;
+CREATE INDEX notes_by_agent ON notes (agent, id);
+
+-- Word index of the notes, under the same ids.
+CREATE VIRTUAL TABLE note_words USING fts5 (
+    text, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+);

@@ -6,9 +6,11 @@ use std::path::Path;
 use algonius_actors::model::execution::hop::HopPosition;
 use algonius_actors::model::execution::request::Trigger;
 use algonius_actors::ports::ledger::AcceptCommand;
+use algonius_actors::ports::notes::Notes;
 
 use super::*;
 use crate::StoreError;
+use crate::conformance::notes::new_note;
 use crate::conformance::{AnyLedger, accept_command, accept_execution, claim_execution};
 use crate::engine::sql::AccessMode;
 use algonius_actors::model::execution::record::TriggerFilter;
@@ -41,7 +43,7 @@ async fn a_database_of_an_earlier_build_is_refused_with_a_fix() {
 #[tokio::test]
 async fn a_database_of_another_release_or_program_is_refused() {
     for (statement, expected) in [
-        ("user_version = 99", "they have version 99, and this release knows version 3 only"),
+        ("user_version = 99", "they have version 99, and this release knows version 4 only"),
         ("application_id = 7", "another program wrote them"),
     ] {
         let folder = TempDir::new().unwrap();
@@ -56,7 +58,13 @@ async fn a_database_of_another_release_or_program_is_refused() {
     }
 }
 
-/// Statements that turn the present tables into those of version 2.
+/// Statements that turn the present tables into those of version 3.
+const TO_VERSION_3: &str = "
+    DROP TABLE note_words;
+    DROP TABLE notes;
+    PRAGMA user_version = 3";
+
+/// Statements that turn the tables of version 3 into those of version 2.
 const TO_VERSION_2: &str = "
     DROP INDEX executions_by_parent;
     ALTER TABLE executions DROP COLUMN parent;
@@ -67,20 +75,34 @@ const TO_VERSION_2: &str = "
     PRAGMA user_version = 2";
 
 #[tokio::test]
-async fn tables_of_version_2_are_upgraded_with_their_rows() {
-    let folder = TempDir::new().unwrap();
-    let store = Arc::new(open(folder.path()).await);
-    let ledger: AnyLedger = Arc::<Store>::clone(&store);
-    let (id, _) = claim_execution(&ledger).await;
-    let before = ledger.execution(id).await.unwrap();
-    drop(ledger);
-    Arc::into_inner(store).unwrap().close().await;
-    let data = folder.path().join("data");
-    change_database(&data, TO_VERSION_2);
-    let store = Store::open(&data, Durability::Process).await.unwrap();
-    assert_eq!(store.execution(id).await.unwrap(), before);
-    let ledger: AnyLedger = Arc::new(store);
-    hops_are_listed(&ledger).await;
+async fn tables_of_earlier_versions_are_upgraded_with_their_rows() {
+    for statements in [&[TO_VERSION_3][..], &[TO_VERSION_3, TO_VERSION_2]] {
+        let folder = TempDir::new().unwrap();
+        let store = Arc::new(open(folder.path()).await);
+        let ledger: AnyLedger = Arc::<Store>::clone(&store);
+        let (id, _) = claim_execution(&ledger).await;
+        let before = (ledger.execution(id).await.unwrap(), table_names(&store).await);
+        drop(ledger);
+        Arc::into_inner(store).unwrap().close().await;
+        let data = folder.path().join("data");
+        for statement in statements {
+            change_database(&data, statement);
+        }
+        let store = Arc::new(Store::open(&data, Durability::Process).await.unwrap());
+        assert_eq!((store.execution(id).await.unwrap(), table_names(&store).await), before);
+        let ledger: AnyLedger = Arc::<Store>::clone(&store);
+        hops_are_listed(&ledger).await;
+        let note = new_note(1, "after the upgrade");
+        store.add_note(note.clone(), 10).await.unwrap();
+        assert_eq!(store.search_notes(&note.agent, "upgrade", 10).await.unwrap(), [note.note]);
+    }
+}
+
+/// Returns the names of all tables and indexes.
+async fn table_names(store: &Store) -> Vec<String> {
+    let query = sql::statement("SELECT name FROM sqlite_schema ORDER BY name");
+    let rows = query.fetch_all(&store.readers).await.unwrap();
+    rows.iter().map(|row| row.get::<&str>("name").unwrap().to_owned()).collect()
 }
 
 /// Checks that the hops of a run are found by their run and by their trigger.

@@ -2,12 +2,21 @@
 
 use algonius_actors::model::agent::AgentKind;
 
+use toml::de::DeValue;
+
+use super::team;
 use crate::config::diagnostics::from_message;
+use crate::config::keys::cognition::cognitive_agent;
+use crate::config::keys::limits::AgentSettingBounds;
 use crate::config::table::Section;
 
 /// Kinds by keyword.
-const KINDS: [(&str, AgentKind); 3] =
-    [("program", AgentKind::Program), ("remote", AgentKind::Remote), ("team", AgentKind::Team)];
+const KINDS: [(&str, AgentKind); 4] = [
+    ("program", AgentKind::Program),
+    ("remote", AgentKind::Remote),
+    ("team", AgentKind::Team),
+    ("cognitive", AgentKind::Cognitive),
+];
 
 /// Keys that only agents with a program have.
 pub(crate) const PROGRAM_KEYS: [&str; 43] = [
@@ -70,6 +79,41 @@ const NO_TEAM_KEYS: [(&str, &str); 7] = [
 /// Keys that a team does not have yet.
 const FUTURE_TEAM_KEYS: [&str; 3] = ["budget", "dedup", "unredacted_response"];
 
+/// Keys that have no meaning for a cognitive agent, each with what applies instead.
+const NO_COGNITIVE_KEYS: [(&str, &str); 3] = [
+    ("answer_timeout", "a cognitive agent asks no question"),
+    ("idle_timeout", "`timeout` of `[models.<prefix>]` limits a reply"),
+    ("retry", "a model call is repeated three times; a run is not tried again"),
+];
+
+/// Keys that a cognitive agent does not have yet. `consent` is also a key of programs.
+const FUTURE_COGNITIVE_KEYS: [&str; 13] = [
+    CONSENT,
+    "energy",
+    "engine",
+    "fallback",
+    "is_manager",
+    "keep_observations",
+    "managed",
+    "on_max_steps",
+    "parallel_tools",
+    "planning_interval",
+    "quota",
+    "sandbox_config",
+    "unredacted_response",
+];
+/// Key of the permission policy.
+const CONSENT: &str = "consent";
+
+/// Returns the bounds of an agent's settings.
+pub(super) fn bounds(limits: &AgentSettingBounds, kind: AgentKind) -> AgentSettingBounds {
+    match kind {
+        AgentKind::Program | AgentKind::Remote => *limits,
+        AgentKind::Team => team::bounds(*limits),
+        AgentKind::Cognitive => cognitive_agent::bounds(*limits),
+    }
+}
+
 /// Reads the kind of an agent. A key of other kinds is a fault.
 pub(super) fn read(section: &mut Section<'_>) -> AgentKind {
     let kind = section.keyword("kind", &KINDS).map(|found| found.value).unwrap_or_default();
@@ -80,6 +124,10 @@ pub(super) fn read(section: &mut Section<'_>) -> AgentKind {
             refuse_program_keys(section, kind);
             refuse_member_keys(section);
         }
+        AgentKind::Cognitive => {
+            refuse_program_keys(section, kind);
+            refuse_other_keys(section);
+        }
     }
     kind
 }
@@ -89,8 +137,10 @@ fn refuse_program_keys(section: &mut Section<'_>, kind: AgentKind) {
     let has_preset = section.has("preset");
     for key in PROGRAM_KEYS.into_iter().chain(["working_dir", "preset"]) {
         let Some(entry) = section.entry(key) else { continue };
+        // Another function reports the policy of a cognitive agent.
+        let has_own_report = kind == AgentKind::Cognitive && key == CONSENT;
         // The preset itself has many of these keys, and is reported alone.
-        if !has_preset || key == "preset" {
+        if (!has_preset || key == "preset") && !has_own_report {
             let diagnostic = from_message("has a meaning for agents with a program only")
                 .hint(format!("leave it out, or leave out `kind = \"{}\"`", kind.as_str()));
             section.reader.error(&entry.position.hidden(), diagnostic);
@@ -111,5 +161,31 @@ fn refuse_member_keys(section: &mut Section<'_>) {
             let diagnostic = from_message("is not supported for a team yet");
             section.reader.error(&entry.position.hidden(), diagnostic);
         }
+    }
+}
+
+/// Reports each key in the section of a cognitive agent that it does not have. A preset has some of these keys, and is
+/// reported alone.
+fn refuse_other_keys(section: &mut Section<'_>) {
+    let has_preset = section.has("preset");
+    for (key, hint) in NO_COGNITIVE_KEYS {
+        if let Some(entry) = section.entry(key).filter(|_| !has_preset) {
+            let diagnostic = from_message("has no meaning for a cognitive agent").hint(hint);
+            section.reader.error(&entry.position.hidden(), diagnostic);
+        }
+    }
+    for key in FUTURE_COGNITIVE_KEYS {
+        // Only a key that is there: the others would be suggested for unknown keys.
+        if section.has(key)
+            && let Some(entry) = section.entry(key).filter(|_| !has_preset)
+        {
+            let message = "is not supported for a cognitive agent yet";
+            section.reader.error(&entry.position.hidden(), message);
+        }
+    }
+    if section.peek("access").and_then(DeValue::as_str) == Some("read-write")
+        && let Some(entry) = section.entry("access").filter(|_| !has_preset)
+    {
+        section.reader.error(&entry.position, "a cognitive agent changes no files");
     }
 }

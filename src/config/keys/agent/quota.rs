@@ -1,8 +1,8 @@
 //! `[agents.<id>.quota]`: behaviour of an agent whose account has exhausted its quota.
 
 use algonius_actors::model::agent::quota::{DeferralPolicy, QuotaCredential, QuotaSpec};
-use algonius_actors::model::agent::remote::RemoteSpec;
 use algonius_actors::model::program::{ProgramSpec, VariableSecrecy};
+use algonius_actors::model::push::Secret;
 use sha2::{Digest, Sha256};
 
 use crate::config::diagnostics::from_message;
@@ -13,11 +13,11 @@ const MAX_WAIT_SECONDS: f64 = 604_800.0;
 /// Greatest length of a credential's name.
 const MAX_CREDENTIAL_NAME_BYTES: usize = 64;
 
-/// Reads the section.
+/// Reads the section. The account is the address of another service, with the secret that it receives.
 pub(crate) fn read(
     mut section: Section<'_>,
     program: Option<&ProgramSpec>,
-    remote: Option<&RemoteSpec>,
+    account: Option<(&str, &Secret)>,
 ) -> QuotaSpec {
     let default = QuotaSpec::default();
     let DeferralPolicy { max_wait: max, first_wait: first, max_deferrals: times } =
@@ -33,7 +33,7 @@ pub(crate) fn read(
             max_deferrals: u32::try_from(times).unwrap_or(u32::MAX),
         },
         credential: configured_credential(&mut section)
-            .unwrap_or_else(|| derive_credential(program, remote)),
+            .unwrap_or_else(|| derive_credential(program, account)),
         has_breaker: section.flag("breaker", default.has_breaker),
         refused_pause: section.seconds("blocked_time", bounds(default.refused_pause)),
     };
@@ -58,13 +58,13 @@ fn configured_credential(section: &mut Section<'_>) -> Option<QuotaCredential> {
 /// Derives the credential: agents with the same secrets share one; an agent without secrets has its own.
 fn derive_credential(
     program: Option<&ProgramSpec>,
-    remote: Option<&RemoteSpec>,
+    account: Option<(&str, &Secret)>,
 ) -> QuotaCredential {
     let all = program.into_iter().flat_map(|program| &program.env);
     let secrets = all.filter(|(_, variable)| variable.secrecy == VariableSecrecy::Secret);
-    let token = remote.and_then(|remote| Some((&remote.url, &remote.token.as_ref()?.0)));
-    let secrets: Vec<(&String, &String)> =
-        secrets.map(|(name, variable)| (name, &variable.value)).chain(token).collect();
+    let account = account.map(|(address, secret)| (address, secret.0.as_str()));
+    let variables = secrets.map(|(name, variable)| (name.as_str(), variable.value.as_str()));
+    let secrets: Vec<(&str, &str)> = variables.chain(account).collect();
     if secrets.is_empty() {
         return QuotaCredential::Own;
     }

@@ -52,14 +52,11 @@ impl WrittenTeam {
     }
 }
 
-/// Returns the bounds of an agent's settings, by its kind: a run lasts as long as all its hops together.
-pub(super) fn bounds(limits: &AgentSettingBounds, kind: AgentKind) -> AgentSettingBounds {
-    let mut limits = *limits;
-    if kind == AgentKind::Team {
-        limits.timeout = RUN_SECONDS;
-        limits.max_concurrent.default = DEFAULT_RUNS.min(limits.max_concurrent.max);
-        limits.queue.depth.default = DEFAULT_RUNS.min(limits.queue.depth.max);
-    }
+/// Returns the bounds of a team's settings: a run lasts as long as all its hops together.
+pub(super) fn bounds(mut limits: AgentSettingBounds) -> AgentSettingBounds {
+    limits.timeout = RUN_SECONDS;
+    limits.max_concurrent.default = DEFAULT_RUNS.min(limits.max_concurrent.max);
+    limits.queue.depth.default = DEFAULT_RUNS.min(limits.queue.depth.max);
     limits
 }
 
@@ -72,7 +69,7 @@ pub(super) fn read(agent: &mut Section<'_>, kind: AgentKind) -> Option<WrittenTe
     }
     let mut section = agent.section("team");
     let reader = section.reader;
-    refuse_future_keys(&mut section, &FUTURE_KEYS);
+    section.refuse_future_keys(&FUTURE_KEYS);
     let position = section.position.below("steps").hidden();
     let items = section.list("steps");
     section.record_shape("steps", || ValueShape::TextsOrTables);
@@ -117,12 +114,10 @@ fn step<'c>(reader: &'c ConfigReader<'c>, item: WrittenValue<'c>) -> Option<Writ
         return Some(WrittenStep { id: None, member });
     }
     let mut section = Section::of(reader, item)?;
-    refuse_future_keys(&mut section, &FUTURE_STEP_KEYS);
+    section.refuse_future_keys(&FUTURE_STEP_KEYS);
     let id = section.nonblank("id");
     let agent = section.nonblank("agent");
-    if agent.is_none() && !section.has("agent") {
-        reader.error(&section.position.below("agent").hidden(), "is needed");
-    }
+    section.require("agent");
     section.finish();
     let id = match id {
         Some(id) => Some(
@@ -153,16 +148,4 @@ fn unused_id(member: &AgentId, is_taken: impl Fn(&str) -> bool) -> String {
     let numbered = (2_u32..).map(|number| format!("{member}-{number}"));
     let mut candidates = std::iter::once(member.to_string()).chain(numbered);
     candidates.find(|id| !is_taken(id)).unwrap_or_default()
-}
-
-/// Reports each key that is not supported yet.
-fn refuse_future_keys(section: &mut Section<'_>, keys: &[&'static str]) {
-    for key in keys {
-        // Only a key that is there: the others have no shape.
-        if section.has(key)
-            && let Some(entry) = section.entry(key)
-        {
-            section.reader.error(&entry.position.hidden(), "is not supported yet");
-        }
-    }
 }

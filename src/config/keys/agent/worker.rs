@@ -1,17 +1,18 @@
-//! Worker of an agent: the program, remote agent or team that performs its requests.
+//! Worker of an agent: the program, remote agent, team or model that performs its requests.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use algonius_actors::model::agent::remote::RemoteSpec;
 use algonius_actors::model::agent::{Access, AgentKind, Capacity, ProgramFacts, WorkerFacts};
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::program_runtime::PresetReference;
+use algonius_actors::model::push::Secret;
 
 use super::program::{self, ConfiguredProgram, mode};
 use super::team::WrittenTeam;
-use super::{AgentWorker, consent, network, remote, resources, sandbox, team};
+use super::{AgentWorker, ReadContext, consent, network, remote, resources, sandbox, team};
 use crate::config::diagnostics::Severity;
+use crate::config::keys::cognition::cognitive_agent::{self, ConfiguredCognition};
 use crate::config::keys::limits::AgentSettingBounds;
 use crate::config::presets::AgentPreset;
 use crate::config::table::Section;
@@ -30,6 +31,7 @@ pub(super) struct WrittenWorker {
     pub(super) program: Option<ConfiguredProgram>,
     pub(super) remote: Option<RemoteSpec>,
     pub(super) team: Option<WrittenTeam>,
+    cognition: Option<ConfiguredCognition>,
     pub(super) facts: WorkerFacts,
 }
 
@@ -38,16 +40,19 @@ impl WrittenWorker {
     pub(super) fn read(
         section: &mut Section<'_>,
         (kind, id): (AgentKind, &AgentId),
-        data_dir: &Path,
+        context: &ReadContext<'_>,
         surroundings: &Surroundings<'_>,
     ) -> Self {
         let Surroundings { access, missing_severity, .. } = *surroundings;
         let remote = remote::read(section, kind, missing_severity);
         let team = team::read(section, kind);
-        let mut worker = Self { program: None, remote, team, facts: WorkerFacts::Remote };
+        let cognition = cognitive_agent::read(section, kind, context.cognition);
+        let mut worker =
+            Self { program: None, remote, team, cognition, facts: WorkerFacts::Remote };
         match kind {
             AgentKind::Program => {
-                worker.program = program::read(section, (id, data_dir), access, missing_severity);
+                let location = (id, context.data_dir);
+                worker.program = program::read(section, location, access, missing_severity);
                 let facts = program_facts(section, worker.program.as_mut(), surroundings);
                 worker.facts = WorkerFacts::Program(facts);
             }
@@ -56,8 +61,23 @@ impl WrittenWorker {
                 let plan = worker.team.as_ref().map(WrittenTeam::plan).unwrap_or_default();
                 worker.facts = WorkerFacts::Team(Arc::new(plan));
             }
+            // An agent with a fault is dropped with its facts.
+            AgentKind::Cognitive => {
+                if let Some(cognition) = &worker.cognition {
+                    worker.facts = WorkerFacts::Cognitive(Arc::clone(&cognition.spec));
+                }
+            }
         }
         worker
+    }
+
+    /// Returns the address of the other service that the worker calls, with the secret for it.
+    pub(super) fn account(&self) -> Option<(&str, &Secret)> {
+        let remote = self.remote.as_ref().map(|remote| (&remote.url, &remote.token));
+        let provider = self.cognition.as_ref().map(|cognition| &cognition.provider);
+        let provider = provider.map(|provider| (&provider.base_url, &provider.key));
+        let (address, secret) = remote.or(provider)?;
+        secret.as_ref().map(|secret| (address.as_str(), secret))
     }
 
     /// Returns the worker; `None` if it has a fault.
@@ -70,6 +90,9 @@ impl WrittenWorker {
             AgentKind::Program => self.program.map(|program| program_worker(program, preset)),
             AgentKind::Remote => self.remote.map(|remote| AgentWorker::Remote(Arc::new(remote))),
             AgentKind::Team => Some(AgentWorker::Team),
+            AgentKind::Cognitive => {
+                self.cognition.map(|cognition| AgentWorker::Cognitive(cognition.provider))
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use algonius_actors::model::agent::remote::{RemoteBinding, RemoteSpec};
 
 use super::*;
 use crate::config::keys::agent::kind::PROGRAM_KEYS;
+use crate::config::keys::cognition::cognitive_agent::COGNITIVE_KEYS;
 
 fn text(agent: &str, remote: &str) -> String {
     format!("[agents.a]\nkind = \"remote\"\n{agent}\n[agents.a.remote]\n{remote}\n")
@@ -15,7 +16,7 @@ fn text(agent: &str, remote: &str) -> String {
 fn remote(lines: &str) -> RemoteSpec {
     match settings(&text("", lines)).agents.remove(0).worker {
         AgentWorker::Remote(remote) => (*remote).clone(),
-        AgentWorker::Program { .. } | AgentWorker::Team => panic!("another kind"),
+        _ => panic!("another kind"),
     }
 }
 
@@ -100,7 +101,7 @@ fn a_program_key_is_an_error_for_a_remote_agent() {
 }
 
 #[test]
-fn each_agent_key_belongs_to_programs_or_to_all_kinds() {
+fn each_agent_key_belongs_to_one_kind_or_to_all_kinds() {
     let schema = schema();
     let keys = &schema["properties"]["agents"]["additionalProperties"]["properties"];
     let common_keys = [
@@ -136,6 +137,9 @@ fn each_agent_key_belongs_to_programs_or_to_all_kinds() {
     for key in keys.as_object().unwrap().keys() {
         let is_of_programs = PROGRAM_KEYS.contains(&key.as_str())
             || ["preset", "working_dir"].contains(&key.as_str());
-        assert_ne!(is_of_programs, common_keys.contains(&key.as_str()), "{key}");
+        let is_common = common_keys.contains(&key.as_str());
+        let is_cognitive = COGNITIVE_KEYS.contains(&key.as_str());
+        let count = [is_of_programs, is_common, is_cognitive].iter().filter(|it| **it).count();
+        assert_eq!(count, 1, "{key}");
     }
 }

@@ -12,6 +12,7 @@ use algonius_actors::model::execution::event::{
 };
 use algonius_actors::model::execution::hop::HopStage;
 use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::step::StepRow;
 use algonius_actors::model::failure::Failure;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -113,9 +114,8 @@ impl TaskUpdates {
             EventKind::Heartbeat(usage) => {
                 Ok(Some(self.metadata_event(event.at, ("usage", usage))))
             }
-            EventKind::Step { step } => Ok(Some(self.metadata_event(event.at, ("step", step)))),
-            EventKind::Hop { hop, stage } => {
-                Ok(Some(self.metadata_event(event.at, ("step", hop_step(hop, &stage)))))
+            data @ (EventKind::Step { .. } | EventKind::Hop { .. } | EventKind::StepRow { .. }) => {
+                Ok(step_value(&data).map(|step| self.metadata_event(event.at, ("step", step))))
             }
             EventKind::MalformedLine { line, reason, text } => {
                 let details = json!({"line": line, "reason": reason, "text": text});
@@ -241,6 +241,27 @@ impl TaskUpdates {
 /// Returns true if a task in this state waits for its caller.
 const fn is_interrupted(state: TaskState) -> bool {
     matches!(state, TaskState::InputRequired | TaskState::AuthRequired)
+}
+
+/// Returns an event that is a step of the agent in its published form.
+fn step_value(event: &EventKind) -> Option<Value> {
+    match event {
+        EventKind::Step { step } => Some(json!(step)),
+        EventKind::Hop { hop, stage } => Some(hop_step(*hop, stage)),
+        EventKind::StepRow { row, .. } => Some(run_step(row)),
+        _ => None,
+    }
+}
+
+/// Returns a step of a run as a step of the agent, without its text.
+fn run_step(row: &StepRow) -> Value {
+    let StepRow { number, turn, step_type, tool, .. } = row;
+    let mut step =
+        json!({"step": step_type.as_str().replace('_', "-"), "number": number, "turn": turn});
+    if let (Some(tool), Some(step)) = (tool, step.as_object_mut()) {
+        step.insert("tool".to_owned(), json!(tool));
+    }
+    step
 }
 
 /// Returns a stage of a hop as a step of the agent.

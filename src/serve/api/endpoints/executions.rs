@@ -9,11 +9,13 @@ use algonius_actors::model::id::ExecutionId;
 use crate::serve::api::endpoint::{ApiEndpoint, BodyContent, ContentSchema, schema_of};
 use crate::serve::api::executions::events_and_texts::{self, EventQuery, TextQuery};
 use crate::serve::api::executions::query::{ExportQuery, ListQuery, PageParameters};
-use crate::serve::api::executions::{self, create, detail, export, tree};
+use crate::serve::api::executions::steps::StepQuery;
+use crate::serve::api::executions::{self, create, detail, export, steps, tree};
 use crate::wire::api::create_execution::{ExecutionRequest, IdempotencyKeyHeader};
 use crate::wire::api::history::{
     EventList, ExecutionDetail, ExportLine, TextPart, TextUpdate, WaitingPosition,
 };
+use crate::wire::api::steps::StepList;
 use crate::wire::api::tree::ExecutionTree;
 use crate::wire::api::{ExecutionEntry, ExecutionList};
 
@@ -42,6 +44,7 @@ const SUBMIT_ERRORS: &[Code] = &[
 
 pub(super) fn operations() -> Vec<ApiEndpoint> {
     let mut endpoints = query_endpoints();
+    endpoints.extend(run_endpoints());
     endpoints.extend(mutation_endpoints());
     endpoints
 }
@@ -77,12 +80,6 @@ fn query_endpoints() -> Vec<ApiEndpoint> {
             .requires(Right::Read)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_response::<ExecutionDetail>(200, "The execution.")
-            .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
-        ApiEndpoint::get("/api/v1/executions/{id}/tree", tree::show)
-            .with_id("getExecutionTree", "Get one execution with the hops of its run.")
-            .requires(Right::Read)
-            .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
-            .with_response::<ExecutionTree>(200, "The execution.")
             .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
         ApiEndpoint::get("/api/v1/executions/{id}/events", events_and_texts::events)
             .with_id("listEvents", "List events of an execution, or follow them as a stream.")
@@ -167,4 +164,23 @@ fn event_stream_content() -> BodyContent {
 fn export_content() -> BodyContent {
     let kinds = vec![("line", schema_of::<ExportLine>())];
     BodyContent { media_type: "application/x-ndjson", schema: ContentSchema::Documents(kinds) }
+}
+
+/// Returns the endpoints of runs, which consist of hops or of steps.
+fn run_endpoints() -> Vec<ApiEndpoint> {
+    vec![
+        ApiEndpoint::get("/api/v1/executions/{id}/tree", tree::show)
+            .with_id("getExecutionTree", "Get one execution with the hops of its run.")
+            .requires(Right::Read)
+            .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
+            .with_response::<ExecutionTree>(200, "The execution.")
+            .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
+        ApiEndpoint::get("/api/v1/executions/{id}/steps", steps::list)
+            .with_id("listSteps", "List the steps of a cognitive agent's run.")
+            .requires(Right::Read)
+            .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
+            .with_query::<StepQuery>()
+            .with_response::<StepList>(200, "A page of steps.")
+            .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
+    ]
 }

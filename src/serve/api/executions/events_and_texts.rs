@@ -94,7 +94,7 @@ pub struct EventQuery {
     limit: Option<u32>,
     /// Channels of the texts that an event stream also contains while they grow, separated by commas.
     #[schemars(regex(
-        pattern = r"^(input|stdout|stderr|answer|parts)(,(input|stdout|stderr|answer|parts)){0,4}$"
+        pattern = r"^(input|stdout|stderr|answer|parts|steps)(,(input|stdout|stderr|answer|parts|steps)){0,5}$"
     ))]
     text: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! An execution with its hops.
 
 use algonius_actors::api::{RunTree, TreeHop};
-use algonius_actors::decide::team::Hop;
+use algonius_actors::decide::runs::team::Hop;
 use algonius_actors::model::access::principal::Right;
 use axum::extract::State;
 use axum::response::Response;

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::{Event, ModelAnswer, ModelReply};
+use crate::dialect::{Event, ModelAnswer, ModelReply, ScriptedCall, ScriptedTurn};
 
 pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
-    let message = match &answer.reply {
-        ModelReply::Text(text) => json!({"role": "assistant", "content": text}),
-        ModelReply::Call { name, .. } => {
-            json!({"role": "assistant", "content": null, "tool_calls": [tool_call(answer, name)]})
-        }
-    };
-    let choice = json!({"index": 0, "message": message, "finish_reason": finish_reason(answer)});
+    let turn = turn(answer);
+    let content = has_content(&turn).then_some(&turn.text);
+    let mut message = json!({"role": "assistant", "content": content});
+    if !turn.calls.is_empty() {
+        message["tool_calls"] = tool_calls(answer, &turn).into();
+    }
+    let choice = json!({"index": 0, "message": message, "finish_reason": finish_reason(&turn)});
     let mut document = document_head(answer, "chat.completion");
     document["choices"] = json!([choice]);
     document["usage"] = usage(answer);
@@ -25,18 +25,16 @@ pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
         Event::of(&document)
     };
     let mut events = vec![chunk(json!({"role": "assistant", "content": ""}), None)];
-    match &answer.reply {
-        ModelReply::Text(_) => {
-            let pieces = answer.pieces().into_iter();
-            events.extend(pieces.map(|piece| chunk(json!({"content": piece}), None)));
-        }
-        ModelReply::Call { name, .. } => {
-            let mut call = tool_call(answer, name);
-            call["index"] = json!(0);
-            events.push(chunk(json!({"tool_calls": [call]}), None));
-        }
+    let turn = turn(answer);
+    if has_content(&turn) {
+        let pieces = answer.pieces_of(&turn.text).into_iter();
+        events.extend(pieces.map(|piece| chunk(json!({"content": piece}), None)));
     }
-    events.push(chunk(json!({}), Some(finish_reason(answer))));
+    for (index, mut call) in tool_calls(answer, &turn).into_iter().enumerate() {
+        call["index"] = json!(index);
+        events.push(chunk(json!({"tool_calls": [call]}), None));
+    }
+    events.push(chunk(json!({}), Some(finish_reason(&turn))));
     let mut last = document_head(answer, "chat.completion.chunk");
     last["choices"] = json!([]);
     last["usage"] = usage(answer);
@@ -50,16 +48,40 @@ fn document_head(answer: &ModelAnswer, object: &str) -> Value {
     json!({"id": id, "object": object, "created": answer.created_at, "model": answer.model})
 }
 
-fn tool_call(answer: &ModelAnswer, name: &str) -> Value {
-    let function = json!({"name": name, "arguments": answer.reply_text()});
-    json!({"id": answer.id("call"), "type": "function", "function": function})
+/// Returns the turn of an answer, also of one without the directive `turns`.
+fn turn(answer: &ModelAnswer) -> ScriptedTurn {
+    if let Some(turn) = &answer.turn {
+        return turn.clone();
+    }
+    match &answer.reply {
+        ModelReply::Text(text) => ScriptedTurn { text: text.clone(), ..ScriptedTurn::default() },
+        ModelReply::Call { name, .. } => {
+            let arguments = Value::from(answer.reply_text());
+            let calls = vec![ScriptedCall { name: name.clone(), arguments }];
+            ScriptedTurn { calls, ..ScriptedTurn::default() }
+        }
+    }
 }
 
-const fn finish_reason(answer: &ModelAnswer) -> &'static str {
-    match answer.reply {
-        ModelReply::Text(_) => "stop",
-        ModelReply::Call { .. } => "tool_calls",
-    }
+/// Returns true if the content of the message is a text.
+fn has_content(turn: &ScriptedTurn) -> bool {
+    turn.calls.is_empty() || !turn.text.is_empty()
+}
+
+fn tool_calls(answer: &ModelAnswer, turn: &ScriptedTurn) -> Vec<Value> {
+    let call = |(index, call): (usize, &ScriptedCall)| {
+        let id = match index {
+            0 => answer.id("call"),
+            _ => format!("{}_{index}", answer.id("call")),
+        };
+        let function = json!({"name": call.name, "arguments": call.arguments_text()});
+        json!({"id": id, "type": "function", "function": function})
+    };
+    turn.calls.iter().enumerate().map(call).collect()
+}
+
+fn finish_reason(turn: &ScriptedTurn) -> &'static str {
+    if turn.calls.is_empty() { "stop" } else { "tool_calls" }
 }
 
 fn usage(answer: &ModelAnswer) -> Value {

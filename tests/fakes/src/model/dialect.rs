@@ -24,11 +24,48 @@ pub(crate) enum ModelReply {
     Call { name: String, arguments: Value },
 }
 
+/// Text and calls of one turn of a model.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ScriptedTurn {
+    pub(crate) text: String,
+    pub(crate) calls: Vec<ScriptedCall>,
+    /// Seconds before the answer, beside those of the directive.
+    pub(crate) delay: Option<f64>,
+}
+
+/// Call in a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ScriptedCall {
+    pub(crate) name: String,
+    pub(crate) arguments: Value,
+}
+
+impl ScriptedTurn {
+    /// Returns the first call, or the text if there is no call.
+    pub(crate) fn first_part(&self) -> ModelReply {
+        match self.calls.first() {
+            Some(ScriptedCall { name, arguments }) => {
+                ModelReply::Call { name: name.clone(), arguments: arguments.clone() }
+            }
+            None => ModelReply::Text(self.text.clone()),
+        }
+    }
+}
+
+impl ScriptedCall {
+    /// Returns the arguments as text. A JSON string is sent as it is, for arguments that are no object.
+    pub(crate) fn arguments_text(&self) -> String {
+        self.arguments.as_str().map_or_else(|| self.arguments.to_string(), str::to_owned)
+    }
+}
+
 /// Answer before its encoding in a dialect.
 #[derive(Debug, Clone)]
 pub(crate) struct ModelAnswer {
     pub(crate) model: String,
     pub(crate) reply: ModelReply,
+    /// Whole turn of the directive `turns`; `reply` is the first part of it, for dialects that encode one part only.
+    pub(crate) turn: Option<ScriptedTurn>,
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
     /// Bytes of one piece of a stream.
@@ -114,10 +151,15 @@ impl ModelAnswer {
         }
     }
 
-    /// Returns that text in pieces of a stream; one empty piece for an empty text.
+    /// Returns that text in pieces of a stream.
     pub(crate) fn pieces(&self) -> Vec<String> {
+        self.pieces_of(&self.reply_text())
+    }
+
+    /// Returns a text in pieces of a stream; one empty piece for an empty text.
+    pub(crate) fn pieces_of(&self, text: &str) -> Vec<String> {
         let (mut pieces, mut piece) = (Vec::new(), String::new());
-        for character in self.reply_text().chars() {
+        for character in text.chars() {
             piece.push(character);
             if piece.len() >= self.piece_bytes {
                 pieces.push(std::mem::take(&mut piece));

@@ -206,9 +206,11 @@ async fn send_answer(
     if directive.has("hang") {
         future::pending::<()>().await; // It ends when the client goes.
     }
-    let delay =
-        directive.seconds("delay").and_then(|delay| Duration::try_from_secs_f64(delay).ok());
-    tokio::time::sleep(delay.unwrap_or_default()).await;
+    let turn_delay = scripted_answer::turn(request, directive).and_then(|turn| turn.delay);
+    let delays = [directive.seconds("delay"), turn_delay].into_iter().flatten();
+    for delay in delays.filter_map(|delay| Duration::try_from_secs_f64(delay).ok()) {
+        tokio::time::sleep(delay).await;
+    }
     if directive.has("garbage") {
         return transmission::garbage();
     }

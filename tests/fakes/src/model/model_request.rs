@@ -31,6 +31,10 @@ pub(crate) struct ModelRequest {
     pub(crate) turns: u64,
     /// Tool results after that text.
     pub(crate) tool_results: Vec<String>,
+    /// Number of messages of the model after that text; only the chat dialect counts them.
+    pub(crate) replies_after_text: usize,
+    /// Number of all messages of the model; only the chat dialect counts them.
+    pub(crate) replies: usize,
     /// JSON schema of the answer, if the request has one.
     pub(crate) schema: Option<Value>,
 }
@@ -66,6 +70,10 @@ impl ModelRequest {
                 Some("user") => self.add_message(texts(&message["content"]), Vec::new()),
                 Some("tool" | "function") => {
                     self.tool_results.push(result_text(&message["content"]));
+                }
+                Some("assistant") => {
+                    self.replies += 1;
+                    self.replies_after_text += 1;
                 }
                 _ => {}
             }
@@ -104,11 +112,19 @@ impl ModelRequest {
         let texts = texts.into_iter().map(strip_wrappers).filter(|text| !text.is_empty());
         let texts: Vec<_> = texts.collect();
         let prompt = texts.iter().rev().find(|text| Directive::is_in(text)).or(texts.last());
-        if let Some(prompt) = prompt {
+        let Some(prompt) = prompt else { return };
+        self.turns += 1;
+        if Directive::is_in(prompt) || !self.has_scripted_turns() {
             (*prompt).clone_into(&mut self.text);
-            self.turns += 1;
             self.tool_results.clear();
+            self.replies_after_text = 0;
         }
+    }
+
+    /// Returns true if the directive of the text determines several turns. It stays in force after further texts.
+    fn has_scripted_turns(&self) -> bool {
+        let directive = Directive::extract_from(&self.text).1;
+        directive.is_some_and(|directive| directive.value("turns").is_some())
     }
 }
 

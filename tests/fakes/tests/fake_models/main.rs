@@ -97,6 +97,29 @@ fn the_model_refuses_as_often_as_the_directive_requires() {
 }
 
 #[test]
+fn scripted_turns_obey_the_other_settings() {
+    let model = ModelProcess::start(&[]);
+    let turns = r#"turns=[{"text": "one", "delay": 0.01}, {"calls": [{"name": "now"}]}]"#;
+    let mut body = (CHAT.request_body)(&format!("x [[mock status=503 times=1 {turns}]]"));
+    let line = format!("POST {}", CHAT.path);
+    let send = |body: &Value| model.request(&line, "", &body.to_string());
+    assert_eq!(send(&body).status, 503);
+    assert_eq!(send(&body).value_at(CHAT.text_pointer), "one");
+    let messages = body["messages"].as_array_mut().unwrap();
+    messages.push(json!({"role": "assistant", "content": "one"}));
+    messages.push(json!({"role": "user", "content": "call a tool"}));
+    assert_eq!(send(&body).value_at(CHAT.call_pointers[0]), "now");
+    let dropped = model.send_until_close(&CHAT, &format!("x [[mock drop {turns}]]"));
+    assert!(!dropped.is_complete && dropped.body.starts_with('{'), "{dropped:?}");
+    let mut hanging = model.send_request(
+        &line,
+        "",
+        &(CHAT.request_body)(&format!("x [[mock hang {turns}]]")).to_string(),
+    );
+    assert!(is_silent(&mut hanging));
+}
+
+#[test]
 fn the_model_breaks_as_the_directive_requires() {
     let model = ModelProcess::start(&[]);
     for dialect in &DIALECTS {

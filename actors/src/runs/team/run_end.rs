@@ -1,6 +1,6 @@
 //! Ends of an attempt at a run, and the failures among them.
 
-use crate::decide::team::{Hop, HopEnd};
+use crate::decide::runs::team::{Hop, HopEnd};
 use crate::model::code::Code;
 use crate::model::execution::Outcome;
 use crate::model::failure::Failure;

@@ -1,4 +1,4 @@
-//! Run of a team: performs the actions of [`decide::team`](crate::decide::team), and records the facts between them.
+//! Run of a team: performs the actions of [`decide::runs::team`](crate::decide::runs::team), and records the facts between them.
 
 use std::mem;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use super::RUN_ENDS;
 use super::hop_sending::{HopSender, Sending};
 use super::hop_wait::{HopWait, HopWaiter, end_of};
 use super::run_end::{TeamRunEnd, hop_failure, lost_input_failure};
 use super::run_output::RunOutput;
-use super::{RUN_ENDS, StopOrder};
 use crate::decide::recovery::interruption_failure;
-use crate::decide::team::{HopEnd, TeamAction, TeamRun};
+use crate::decide::runs::team::{HopEnd, TeamAction, TeamRun};
 use crate::driver::Work;
 use crate::driver::report::Reporter;
-use crate::gateway::requests::{HopState, TeamRequests};
+use crate::gateway::requests::{HopState, RunRequests};
 use crate::model::code::Code;
 use crate::model::execution::event::EventKind;
 use crate::model::execution::hop::HopStage;
@@ -25,6 +25,7 @@ use crate::model::execution::{Outcome, State};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::LedgerError;
+use crate::runs::stop_order::StopOrder;
 
 /// Pause before an action is repeated that failed because of the ledger.
 const LEDGER_PAUSE: Duration = Duration::from_secs(1);
@@ -69,11 +70,11 @@ impl RunState {
 }
 
 impl TeamAttempt {
-    pub(super) const fn new(requests: TeamRequests, work: Work, start: RunStart) -> Self {
+    pub(super) const fn new(requests: RunRequests, work: Work, start: RunStart) -> Self {
         Self { sender: HopSender { requests, work }, start }
     }
 
-    const fn requests(&self) -> &TeamRequests {
+    const fn requests(&self) -> &RunRequests {
         &self.sender.requests
     }
 

@@ -5,16 +5,16 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::StopOrder;
 use super::run_end::TeamRunEnd;
-use crate::decide::team::HopEnd;
-use crate::gateway::requests::{HopState, TeamRequests};
+use crate::decide::runs::team::HopEnd;
+use crate::gateway::requests::{HopState, RunRequests};
 use crate::model::code::Code;
 use crate::model::execution::Outcome;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::record::Record;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::LedgerError;
+use crate::runs::stop_order::StopOrder;
 
 /// Interval of the checks of a hop while the service stops.
 const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -35,7 +35,7 @@ pub(super) enum HopWait {
 
 /// Waiter for the hops of one run.
 pub(super) struct HopWaiter<'r> {
-    pub(super) requests: &'r TeamRequests,
+    pub(super) requests: &'r RunRequests,
 }
 
 impl HopWaiter<'_> {

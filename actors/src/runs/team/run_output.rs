@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::decide::team::Hop;
+use crate::decide::runs::team::Hop;
 use crate::driver::report::{OutputWriter, Reporter, StoredOutput};
 use crate::model::execution::content::StoredPart;
 use crate::model::execution::event::{EventKind, TextChannel};

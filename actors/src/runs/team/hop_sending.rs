@@ -6,13 +6,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::StopOrder;
 use super::run_end::{TeamRunEnd, lost_input_failure};
 use crate::agent::SubmitReply;
-use crate::decide::team::{Hop, TeamRun};
+use crate::decide::runs::team::{Hop, TeamRun};
 use crate::driver::Work;
 use crate::driver::report::StoredOutput;
-use crate::gateway::requests::TeamRequests;
+use crate::gateway::requests::RunRequests;
 use crate::model::agent::team::TeamStep;
 use crate::model::code::{Category, Code};
 use crate::model::execution::hop::{HopPosition, HopStage};
@@ -21,6 +20,7 @@ use crate::model::execution::request::{Input, Overrides, Request, RequestOrigin,
 use crate::model::execution::trace::TraceContext;
 use crate::model::id::{AgentId, ExecutionId, MessageId};
 use crate::ports::ledger::LedgerError;
+use crate::runs::stop_order::StopOrder;
 
 /// First pause before a refused request is sent again; each further pause is twice as long.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
 
 /// Sender of the hops of one run.
 pub(super) struct HopSender {
-    pub(super) requests: TeamRequests,
+    pub(super) requests: RunRequests,
     pub(super) work: Work,
 }
 

@@ -18,13 +18,14 @@ use tracing::Instrument;
 use self::run::{RunStart, TeamAttempt};
 use crate::driver::report::Reporter;
 use crate::driver::{AttemptLease, ClaimedWork, Driver, Lease, Work};
-use crate::gateway::requests::TeamRequests;
+use crate::gateway::requests::RunRequests;
 use crate::gateway::requests_slot::RequestsSlot;
 use crate::model::agent::AgentSpec;
 use crate::model::agent::workspace::Workspace;
 use crate::model::execution::AttemptId;
 use crate::model::execution::request::Request;
 use crate::model::id::ExecutionId;
+use crate::runs::stop_order::StopOrder;
 
 /// Reason in the history of the hops of a run that ends.
 const RUN_ENDS: &str = "the run of its team ends";
@@ -45,8 +46,8 @@ impl TeamDriver {
         let (stop, stop_order) = watch::channel(false);
         let (run, slot) = (work.execution, self.requests_slot.clone());
         let attempt = async move {
-            let requests = TeamRequests::new(slot.requests().await);
-            TeamAttempt::new(requests, work, start).run(reporter, StopOrder(stop_order)).await;
+            let requests = RunRequests::new(slot.requests().await);
+            TeamAttempt::new(requests, work, start).run(reporter, StopOrder::new(stop_order)).await;
         };
         let task = tokio::spawn(attempt.instrument(tracing::Span::current()));
         Box::new(TeamLease {
@@ -79,25 +80,8 @@ impl Driver for TeamDriver {
     }
 
     async fn terminate(&self, execution: ExecutionId, _: AttemptId) {
-        let requests = TeamRequests::new(self.requests_slot.requests().await);
+        let requests = RunRequests::new(self.requests_slot.requests().await);
         requests.end_hops(execution, RUN_ENDS).await;
-    }
-}
-
-/// Receiver of the order to stop.
-struct StopOrder(watch::Receiver<bool>);
-
-impl StopOrder {
-    /// Returns true if the run has to stop.
-    fn is_given(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    /// Returns once the run has to stop. A dropped lease is no order: another run continues.
-    async fn wait(&mut self) {
-        if self.0.wait_for(|is_ordered| *is_ordered).await.is_err() {
-            std::future::pending::<()>().await;
-        }
     }
 }
 
@@ -124,7 +108,7 @@ impl AttemptLease for TeamLease {
         }
         // A run ends its hops before its own end. One that was suspending itself when it had to stop has left them.
         if result.is_err() || *self.stop.borrow() {
-            let requests = TeamRequests::new(self.requests_slot.requests().await);
+            let requests = RunRequests::new(self.requests_slot.requests().await);
             requests.end_hops(self.run, RUN_ENDS).await;
         }
     }

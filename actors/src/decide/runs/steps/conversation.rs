@@ -1,0 +1,91 @@
+//! Conversation with the model: the messages and the tools of the next request, by the steps of the run.
+
+use serde_json::json;
+
+use super::arguments::schema;
+use super::{RunStep, StepRun};
+use crate::model::agent::cognitive::{ANSWER_ARGUMENT, CognitiveSpec, FINAL_ANSWER};
+use crate::model::completion::{CompletionRequest, ModelCall, ModelMessage, OfferedTool};
+use crate::model::execution::step::StepType;
+
+/// Instructions for each model.
+const SYSTEM_TEXT: &str = "You answer a request by calling tools. Each of your replies must call at least one tool. \
+     The result of each call follows. When you know the answer, call `final_answer` as the only call of your reply. \
+     If a call fails, its error follows instead of a result: do not invent a result.";
+
+/// Returns the request for the next reply of the model.
+#[must_use]
+pub fn request(run: &StepRun, spec: &CognitiveSpec, input: &str) -> CompletionRequest {
+    CompletionRequest {
+        model: spec.model.clone(),
+        temperature: spec.temperature,
+        messages: messages(run.steps(), &spec.instructions, input),
+        tools: offered_tools(spec),
+    }
+}
+
+/// Returns the tools of an agent, and last the one that gives the answer.
+fn offered_tools(spec: &CognitiveSpec) -> Vec<OfferedTool> {
+    let tools = spec.tools.iter().map(|tool| OfferedTool {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        parameters: schema(tool),
+    });
+    let answer = json!({"description": "The answer to the request: a text, or any JSON value."});
+    let final_answer = OfferedTool {
+        name: FINAL_ANSWER.to_owned(),
+        description: "Gives the answer to the request, and ends the work.".to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {ANSWER_ARGUMENT: answer},
+            "required": [ANSWER_ARGUMENT],
+            "additionalProperties": false,
+        }),
+    };
+    tools.chain([final_answer]).collect()
+}
+
+fn messages(steps: &[RunStep], instructions: &str, input: &str) -> Vec<ModelMessage> {
+    let system = match instructions {
+        "" => SYSTEM_TEXT.to_owned(),
+        instructions => format!("{SYSTEM_TEXT}\n\n{instructions}"),
+    };
+    let mut messages = vec![ModelMessage::System(system), ModelMessage::User(input.to_owned())];
+    for turn in steps.chunk_by(|step, next| step.row.turn == next.row.turn) {
+        add_turn(turn, &mut messages);
+    }
+    messages
+}
+
+/// Adds the messages of one turn: the reply of the model, and the results of its calls or the error about it.
+fn add_turn(turn: &[RunStep], messages: &mut Vec<ModelMessage>) {
+    let of_type = |step_type| turn.iter().filter(move |step| step.row.step_type == step_type);
+    let text = of_type(StepType::Thought).map(|step| step.text.clone()).collect::<String>();
+    let calls: Vec<_> = of_type(StepType::ToolCall)
+        .map(|step| ModelCall {
+            id: call_id(step.row.number),
+            tool: step.row.tool.clone().unwrap_or_default(),
+            arguments: step.text.clone(),
+        })
+        .collect();
+    if !text.is_empty() || !calls.is_empty() {
+        messages.push(ModelMessage::Assistant { text, calls });
+    }
+    for step in turn {
+        let text = match step.row.step_type {
+            StepType::Observation => step.text.clone(),
+            StepType::Error => format!("Error: {}", step.text),
+            StepType::Thought | StepType::ToolCall => continue,
+        };
+        messages.push(match step.row.call {
+            Some(call) => ModelMessage::ToolResult { call: call_id(call), text },
+            None => ModelMessage::User(text),
+        });
+    }
+}
+
+/// Returns the id of a call in the conversation. The ids of the provider are not kept, because a run may continue after a
+/// restart, when the provider has forgotten them.
+fn call_id(number: u32) -> String {
+    format!("call-{number}")
+}

@@ -1,0 +1,27 @@
+//! Port to language models.
+
+use async_trait::async_trait;
+
+use crate::model::completion::{CompletionRequest, ModelReply};
+use crate::model::failure::Failure;
+
+/// Reason why a completion has no reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompletionError {
+    /// The provider gave no reply, also when it was called again.
+    Failed(Failure),
+    /// The provider answered, but not with a reply: the answer is too long, or no completion. The text is a clause
+    /// that follows "the answer of the model", without content of the answer.
+    Unusable(String),
+}
+
+/// Language models. An implementation limits the length and the time of a reply, and repeats a call that a fault of
+/// the network or of the provider prevented.
+#[async_trait]
+pub trait Completions: Send + Sync + 'static {
+    /// Requests a reply. A dropped future drops the request.
+    ///
+    /// # Errors
+    /// The reason why there is no reply.
+    async fn complete(&self, request: CompletionRequest) -> Result<ModelReply, CompletionError>;
+}

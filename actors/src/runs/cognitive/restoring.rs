@@ -1,0 +1,51 @@
+//! Facts of a run as the ledger has them.
+
+use crate::decide::runs::steps::{RunStep, StepRun};
+use crate::driver::report::StepTextEnd;
+use crate::model::execution::event::{Event, EventKind};
+use crate::model::execution::step::StepPlan;
+use crate::model::execution::{AttemptId, State};
+use crate::model::id::ExecutionId;
+use crate::ports::ledger::{Ledger, LedgerError};
+
+/// Facts of a run as the ledger has them.
+pub(super) struct StoredRun {
+    /// Run; `None` if no plan is recorded.
+    pub(super) run: Option<StepRun>,
+    /// End of the stored text of the attempt.
+    pub(super) text_end: StepTextEnd,
+    /// True if redaction changed the text of a step, so that the model would read something else than before.
+    pub(super) is_redacted: bool,
+    /// Usage of the attempt that was reported last.
+    pub(super) usage: Option<EventKind>,
+}
+
+/// Reads the facts of a run. The usage is that of the latest attempt, whose events are charged by their totals.
+pub(super) async fn read_run(
+    ledger: &dyn Ledger,
+    (execution, attempt_id): (ExecutionId, AttemptId),
+) -> Result<StoredRun, LedgerError> {
+    let mut stored =
+        StoredRun { run: None, text_end: StepTextEnd::default(), is_redacted: false, usage: None };
+    let mut plan: Option<StepPlan> = None;
+    let mut steps = Vec::new();
+    for Event { data, .. } in ledger.events(execution, 0).await? {
+        match data {
+            EventKind::StepsPlanned { plan: recorded } => plan = Some(recorded),
+            EventKind::StateChanged(change) if change.to == State::Starting => stored.usage = None,
+            EventKind::UsageReported { .. } => stored.usage = Some(data),
+            EventKind::StepRow { row, text } => {
+                stored.is_redacted |= text.redacted > 0;
+                let range = text.text;
+                let text = ledger.text(execution, range).await?;
+                if range.attempt_id == attempt_id {
+                    stored.text_end.add_stored(&text);
+                }
+                steps.push(RunStep { row, text });
+            }
+            _ => {}
+        }
+    }
+    stored.run = plan.map(|plan| StepRun::restore(plan, steps));
+    Ok(stored)
+}

@@ -1,0 +1,161 @@
+//! Scripted model and tools of cognitive agents. They outlive a process of the service, as the real ones do.
+
+use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::fixtures::spec;
+use crate::model::agent::cognitive::{
+    CognitiveLayer, CognitiveSpec, InputType, ModelReference, ToolHandler, ToolInput, ToolSpec,
+};
+use crate::model::agent::{AgentSpec, RetrySpec, WorkerFacts};
+use crate::model::completion::{CompletionRequest, ModelCall, ModelMessage, ModelReply};
+use crate::model::observation::telemetry_events::TokenCounts;
+use crate::ports::completion::{CompletionError, Completions};
+use crate::ports::tools::{ToolInvocation, Tools};
+
+/// Time of a reply.
+const REPLY_TIME: Duration = Duration::from_secs(10);
+/// Time of a call.
+const CALL_TIME: Duration = Duration::from_secs(10);
+
+/// Scripted result of a turn.
+pub type ScriptedReply = Result<ModelReply, CompletionError>;
+
+/// Scripted model and tools.
+#[derive(Default)]
+pub struct ScriptedCognition(watch::Sender<CognitionState>);
+
+#[derive(Default)]
+struct CognitionState {
+    replies: HashMap<String, Vec<ScriptedReply>>,
+    results: HashMap<String, Result<String, String>>,
+    requests: Vec<CompletionRequest>,
+    effects: Vec<String>,
+}
+
+impl ScriptedCognition {
+    /// Scripts the replies to this input, one for each turn.
+    pub fn script(&self, input: &str, replies: impl IntoIterator<Item = ScriptedReply>) {
+        let replies = replies.into_iter().collect();
+        self.0.send_modify(|state| _ = state.replies.insert(input.to_owned(), replies));
+    }
+
+    /// Scripts the result of a tool; without a script, a tool returns its arguments.
+    pub fn script_tool(&self, name: &str, result: Result<&str, &str>) {
+        let result = result.map(str::to_owned).map_err(str::to_owned);
+        self.0.send_modify(|state| _ = state.results.insert(name.to_owned(), result));
+    }
+
+    /// Returns the requests to the model so far.
+    pub fn requests(&self) -> Vec<CompletionRequest> {
+        self.0.borrow().requests.clone()
+    }
+
+    /// Returns the effects of calls so far: the name of the tool and its arguments.
+    pub fn effects(&self) -> Vec<String> {
+        self.0.borrow().effects.clone()
+    }
+}
+
+#[async_trait]
+impl Completions for ScriptedCognition {
+    async fn complete(&self, request: CompletionRequest) -> Result<ModelReply, CompletionError> {
+        let turn = turns(&request.messages);
+        let input = match request.messages.get(1) {
+            Some(ModelMessage::User(input)) => input.clone(),
+            _ => String::new(),
+        };
+        self.0.send_modify(|state| state.requests.push(request));
+        sleep(REPLY_TIME).await;
+        let state = self.0.borrow();
+        let replies = state.replies.get(&input);
+        let reply = replies.and_then(|replies| replies.get(turn).or(replies.last()));
+        reply.cloned().unwrap_or_else(|| Ok(ModelReply::default()))
+    }
+}
+
+#[async_trait]
+impl Tools for ScriptedCognition {
+    async fn call(&self, call: ToolInvocation) -> Result<String, String> {
+        let ToolInvocation { tool, arguments, .. } = call;
+        let text = serde_json::Value::Object(arguments).to_string();
+        let effect = format!("{} {text}", tool.name);
+        self.0.send_modify(|state| state.effects.push(effect));
+        sleep(CALL_TIME).await;
+        self.0.borrow().results.get(&tool.name).cloned().unwrap_or(Ok(text))
+    }
+}
+
+/// Returns the number of replies in a conversation. The error about a reply follows the reply, if the reply is part of the
+/// conversation.
+fn turns(messages: &[ModelMessage]) -> usize {
+    let is_reply = |message: &ModelMessage| matches!(message, ModelMessage::Assistant { .. });
+    let is_error = |message: &ModelMessage| matches!(message, ModelMessage::User(_));
+    let replies = messages.iter().filter(|message| is_reply(message)).count();
+    let pairs = messages.iter().skip(1).zip(messages.iter().skip(2));
+    let alone = pairs.filter(|(message, next)| is_error(next) && !is_reply(message)).count();
+    replies + alone
+}
+
+/// Returns a reply with these calls: names and arguments.
+///
+/// # Errors
+/// Never.
+pub fn reply_with_calls(calls: &[(&str, &str)]) -> ScriptedReply {
+    let call = |(tool, arguments): &(&str, &str)| ModelCall {
+        id: "id".to_owned(),
+        tool: (*tool).to_owned(),
+        arguments: (*arguments).to_owned(),
+    };
+    let tokens = Some(TokenCounts { input: 100, output: 10 });
+    let calls = calls.iter().map(call).collect();
+    Ok(ModelReply { text: String::new(), calls, tokens, is_cut_off: false })
+}
+
+/// Returns a reply that is a text.
+///
+/// # Errors
+/// Never.
+pub fn text_reply(text: &str) -> ScriptedReply {
+    Ok(ModelReply { text: text.to_owned(), ..ModelReply::default() })
+}
+
+/// Returns a cognitive agent with two tools: `look` may be repeated, `push` must not. Both have the optional input `at`.
+#[must_use]
+pub fn cognitive_spec(id: &str, max_steps: u32) -> AgentSpec {
+    let cognitive = CognitiveSpec {
+        layer: CognitiveLayer::Perceptual,
+        model: ModelReference { provider: "scripted".to_owned(), name: "model".to_owned() },
+        instructions: String::new(),
+        temperature: CognitiveSpec::DEFAULT_TEMPERATURE,
+        max_steps: NonZeroU32::new(max_steps).unwrap_or(NonZeroU32::MIN),
+        tools: vec![scripted_tool("look", true), scripted_tool("push", false)],
+    };
+    AgentSpec {
+        worker: WorkerFacts::Cognitive(Arc::new(cognitive)),
+        retry: RetrySpec { max: 0, ..RetrySpec::default() },
+        ..spec(id)
+    }
+}
+
+fn scripted_tool(name: &str, idempotent: bool) -> Arc<ToolSpec> {
+    let input = ToolInput {
+        input_type: InputType::String,
+        description: "Place.".to_owned(),
+        optional: true,
+    };
+    Arc::new(ToolSpec {
+        name: name.to_owned(),
+        description: "Does something.".to_owned(),
+        inputs: BTreeMap::from([("at".to_owned(), input)]),
+        idempotent,
+        timeout: Duration::from_secs(60),
+        handler: ToolHandler::Clock,
+    })
+}

@@ -1,0 +1,46 @@
+//! Check of a cognitive agent: its model, its tools, and whether the provider can be reached.
+
+use std::time::Duration;
+
+use algonius_actors::model::agent::cognitive::CognitiveSpec;
+use algonius_actors::model::agent::model_provider::ModelProvider;
+use hyper::Uri;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::finding::Finding;
+use crate::config::Agent;
+
+/// Time limit for a connection to a provider.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Returns the finding about a cognitive agent. The check opens a connection to the provider of an enabled agent, and
+/// sends nothing.
+pub(super) async fn finding(
+    agent: &Agent,
+    spec: &CognitiveSpec,
+    provider: &ModelProvider,
+) -> Finding {
+    let subject = format!("agent {}", agent.spec.id);
+    let (model, url) = (&spec.model, &provider.base_url);
+    if agent.spec.enabled && !is_reachable(url).await {
+        let text = format!("`{model}` cannot be reached: no connection to {url}");
+        return Finding::warning(&subject, text, "start the provider, or correct its `base_url`");
+    }
+    let disabled_note = if agent.spec.enabled { "" } else { " (disabled)" };
+    let tools: Vec<_> = spec.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let tools = match tools.as_slice() {
+        [] => "no tools".to_owned(),
+        names => format!("the tools {}", names.join(", ")),
+    };
+    Finding::good(subject, format!("`{model}` at {url} decides, with {tools}{disabled_note}"))
+}
+
+async fn is_reachable(url: &str) -> bool {
+    let Ok(uri) = url.parse::<Uri>() else { return false };
+    let Some(host) = uri.host() else { return false };
+    let default_port = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let connection = TcpStream::connect((host, uri.port_u16().unwrap_or(default_port)));
+    timeout(CONNECT_TIMEOUT, connection).await.is_ok_and(|connected| connected.is_ok())
+}

@@ -1,0 +1,146 @@
+//! Keys of cognitive agents: their layer, their model and their tools.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use algonius_actors::model::agent::AgentKind;
+use algonius_actors::model::agent::cognitive::{
+    CognitiveLayer, CognitiveSpec, ModelReference, ToolSpec,
+};
+use algonius_actors::model::agent::model_provider::ModelProvider;
+use toml::de::DeValue;
+
+use super::CognitionCatalog;
+use crate::config::diagnostics::from_message;
+use crate::config::keys::limits::AgentSettingBounds;
+use crate::config::table::{Section, Spanned, ValueBounds};
+
+/// Keys that only cognitive agents have.
+pub(crate) const COGNITIVE_KEYS: [&str; 7] =
+    ["agent_type", "instructions", "layer", "max_steps", "model_id", "temperature", "tools"];
+
+/// Default time limit of a run in seconds: a run has several calls of the model.
+const DEFAULT_RUN_SECONDS: f64 = 600.0;
+
+/// Bounds of the temperature.
+const TEMPERATURE_BOUNDS: ValueBounds<f64> =
+    ValueBounds::new(0.0, CognitiveSpec::MAX_TEMPERATURE, CognitiveSpec::DEFAULT_TEMPERATURE);
+/// Bounds of the number of model turns.
+const STEP_BOUNDS: ValueBounds<u64> =
+    ValueBounds::new(1, CognitiveSpec::MAX_STEPS as u64, CognitiveSpec::DEFAULT_STEPS as u64);
+
+/// Cognitive agent as it was read.
+pub(crate) struct ConfiguredCognition {
+    pub(crate) spec: Arc<CognitiveSpec>,
+    pub(crate) provider: Arc<ModelProvider>,
+}
+
+/// Returns the bounds of the settings of a cognitive agent.
+pub(crate) fn bounds(mut limits: AgentSettingBounds) -> AgentSettingBounds {
+    let ValueBounds { min, max, .. } = limits.timeout;
+    limits.timeout.default = DEFAULT_RUN_SECONDS.clamp(min, max);
+    limits
+}
+
+/// Reads the keys of a cognitive agent. In an agent of another kind, each of them is a fault.
+pub(crate) fn read(
+    agent: &mut Section<'_>,
+    kind: AgentKind,
+    catalog: &CognitionCatalog,
+) -> Option<ConfiguredCognition> {
+    let is_cognitive = kind == AgentKind::Cognitive;
+    if !is_cognitive && refuse_keys(agent) {
+        return None;
+    }
+    let words = CognitiveLayer::ALL.iter().map(|layer| (layer.as_str(), *layer));
+    let layer = agent.keyword("layer", &words.collect::<Vec<_>>());
+    agent.supported_keyword("agent_type", &[("tool_calling_agent", ())], &["code_agent"]);
+    let model = model(agent, catalog);
+    let instructions = agent.text("instructions").map(|text| text.value).unwrap_or_default();
+    let temperature = agent.number("temperature", TEMPERATURE_BOUNDS);
+    let max_steps = agent.count("max_steps", STEP_BOUNDS);
+    let tools = tools(agent, catalog);
+    if !is_cognitive {
+        return None;
+    }
+    agent.require("layer");
+    agent.require("model_id");
+    let (model, provider) = model?;
+    let max_steps = u32::try_from(max_steps).ok().and_then(NonZeroU32::new)?;
+    let layer = layer?.value;
+    let spec = CognitiveSpec { layer, model, instructions, temperature, max_steps, tools };
+    Some(ConfiguredCognition { spec: Arc::new(spec), provider })
+}
+
+/// Reports each key of cognitive agents; returns true if there is one.
+fn refuse_keys(agent: &mut Section<'_>) -> bool {
+    let has_keys = COGNITIVE_KEYS.iter().any(|key| agent.has(key));
+    for key in COGNITIVE_KEYS {
+        if let Some(entry) = agent.entry(key) {
+            let message = "has a meaning with `kind = \"cognitive\"` only";
+            agent.reader.error(&entry.position.hidden(), message);
+        }
+    }
+    has_keys
+}
+
+/// Reads the model, and finds its provider.
+fn model(
+    agent: &mut Section<'_>,
+    catalog: &CognitionCatalog,
+) -> Option<(ModelReference, Arc<ModelProvider>)> {
+    let reader = agent.reader;
+    if agent.peek("model_id").is_some_and(DeValue::is_array) {
+        let diagnostic = from_message("is not supported yet").hint("name one model");
+        let position = agent.entry("model_id")?.position;
+        reader.error(&position.hidden(), diagnostic);
+        return None;
+    }
+    let text = agent.nonblank("model_id")?;
+    let has_space = text.value.chars().any(char::is_whitespace);
+    let parts = text.value.split_once('/').filter(|(_, name)| !name.is_empty() && !has_space);
+    let Some((prefix, name)) = parts else {
+        let message = "must be the prefix of a provider and the name of a model, such as \
+                       \"local/qwen3\"";
+        reader.error(&text.position, message);
+        return None;
+    };
+    let Some(provider) = catalog.models.get(prefix) else {
+        let diagnostic = from_message(format!("there is no section `[models.{prefix}]`"));
+        let known = catalog.models.keys().map(String::as_str);
+        reader.error(&text.position, diagnostic.suggest_from(prefix, known));
+        return None;
+    };
+    let reference = ModelReference { provider: prefix.to_owned(), name: name.to_owned() };
+    Some((reference, Arc::clone(provider.as_ref()?)))
+}
+
+/// Reads the tools in their order.
+fn tools(agent: &mut Section<'_>, catalog: &CognitionCatalog) -> Vec<Arc<ToolSpec>> {
+    let reader = agent.reader;
+    let names = agent.texts("tools").unwrap_or_default();
+    if names.len() > CognitiveSpec::MAX_TOOLS
+        && let Some(list) = agent.entry("tools")
+    {
+        let message = format!("must name {} tools at most", CognitiveSpec::MAX_TOOLS);
+        reader.error(&list.position.hidden(), message);
+    }
+    let mut tools: Vec<Arc<ToolSpec>> = Vec::new();
+    let mut found: Vec<&str> = Vec::new();
+    for Spanned { value: name, position } in &names {
+        if found.contains(&name.as_str()) {
+            reader.error(position, "is named twice");
+            continue;
+        }
+        found.push(name);
+        match catalog.tools.get(name) {
+            Some(tool) => tools.extend(tool.clone()),
+            None => {
+                let diagnostic = from_message(format!("there is no section `[tools.{name}]`"));
+                let known = catalog.tools.keys().map(String::as_str);
+                reader.error(position, diagnostic.suggest_from(name, known));
+            }
+        }
+    }
+    tools
+}

@@ -1,0 +1,79 @@
+//! `[models.<prefix>]`: providers of language models.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use algonius_actors::model::agent::model_provider::ModelProvider;
+
+use super::check_name;
+use crate::config::diagnostics::Severity;
+use crate::config::table::address::{AddressTexts, is_local_url, service_url};
+use crate::config::table::credential::{CredentialKeys, credential};
+use crate::config::table::{Section, ValueBounds};
+
+/// Keys of the key of the provider.
+const API_KEYS: CredentialKeys =
+    CredentialKeys { inline: "api_key", env: "api_key_env", file: "api_key_file", noun: "key" };
+/// Texts of the faults of the address.
+const URL_TEXTS: AddressTexts = AddressTexts {
+    credential_hint: "use `api_key_file` or `api_key_env`",
+    exposure: "the key and the messages would be readable",
+    example: "https://models.example.org/v1",
+};
+
+/// Bounds of the time of one reply in seconds.
+const TIMEOUT_BOUNDS: ValueBounds<f64> = ValueBounds::new(1.0, 3600.0, 120.0);
+/// Bounds of the number of calls at the same time. A model on this machine gets one call at a time by default.
+const CONCURRENCY_BOUNDS: ValueBounds<u64> = ValueBounds::new(1, 100, 5);
+/// Bounds of the number of calls within a minute. There is no limit on this machine by default.
+const RATE_BOUNDS: ValueBounds<u64> = ValueBounds::new(1, 100_000, 60);
+
+/// Reads every provider. A key that is missing is an error for the prefixes in `enabled_prefixes` only.
+pub(super) fn read_all(
+    root: &mut Section<'_>,
+    enabled_prefixes: &BTreeSet<&str>,
+) -> BTreeMap<String, Option<Arc<ModelProvider>>> {
+    let mut providers = BTreeMap::new();
+    for (name, section) in root.sections("models") {
+        let is_valid = check_name(&section, &name);
+        let missing_severity = match enabled_prefixes.contains(name.value.as_str()) {
+            true => Severity::Error,
+            false => Severity::MissingWhileDisabled,
+        };
+        let provider = read(section, &name.value, missing_severity).filter(|_| is_valid);
+        providers.insert(name.value, provider.map(Arc::new));
+    }
+    providers
+}
+
+fn read(mut section: Section<'_>, name: &str, missing_severity: Severity) -> Option<ModelProvider> {
+    let table = &mut section;
+    let allows_http = table.flag("insecure_http", false);
+    let url = table.nonblank("base_url");
+    table.require("base_url");
+    let url = url.and_then(|url| service_url(table, url, allows_http, &URL_TEXTS));
+    let is_local = url.as_deref().is_some_and(is_local_url);
+    let bounds = |bounds: ValueBounds<u64>, local_default| match is_local {
+        true => ValueBounds { default: local_default, ..bounds },
+        false => bounds,
+    };
+    let key = credential(table, &API_KEYS, missing_severity);
+    let timeout = table.seconds("timeout", TIMEOUT_BOUNDS);
+    let max_concurrent = table.count("max_concurrent", bounds(CONCURRENCY_BOUNDS, 1));
+    let rate = table.count("requests_per_minute", bounds(RATE_BOUNDS, RATE_BOUNDS.max));
+    section.finish();
+    Some(ModelProvider {
+        name: name.to_owned(),
+        base_url: url?,
+        key,
+        timeout,
+        max_concurrent: to_nonzero(max_concurrent),
+        requests_per_minute: to_nonzero(rate),
+    })
+}
+
+/// Converts a number between 1 and a few thousand.
+fn to_nonzero(count: u64) -> NonZeroU32 {
+    u32::try_from(count).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+}

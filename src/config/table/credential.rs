@@ -1,0 +1,74 @@
+//! Credentials that the service sends to another service: from a file or from a variable, and never inline.
+
+use algonius_actors::model::push::Secret;
+
+use super::position::Spanned;
+use super::secret::{VARIABLE_NOT_SET, is_open_to_others};
+use super::section::Section;
+use crate::config::diagnostics::{Severity, from_message};
+
+/// Keys of a credential, and its name in messages.
+pub(crate) struct CredentialKeys {
+    /// Key that is refused: the credential itself.
+    pub(crate) inline: &'static str,
+    /// Key of the variable.
+    pub(crate) env: &'static str,
+    /// Key of the file.
+    pub(crate) file: &'static str,
+    /// Name of the credential, such as "token".
+    pub(crate) noun: &'static str,
+}
+
+/// Reads a credential from one of two sources, and registers it for redaction. A source that is not there has the
+/// severity `missing_severity`.
+pub(crate) fn credential(
+    section: &mut Section<'_>,
+    keys: &CredentialKeys,
+    missing_severity: Severity,
+) -> Option<Secret> {
+    let reader = section.reader;
+    let CredentialKeys { inline, env, file, noun } = *keys;
+    if let Some(inline) = section.entry(inline) {
+        let message =
+            format!("a {noun} is not written into the configuration, which is read by many");
+        let diagnostic = from_message(message).hint(format!("use `{file}` or `{env}`"));
+        reader.error(&inline.position.hidden(), diagnostic);
+    }
+    let (text, position) = match (section.nonblank(env), section.nonblank(file)) {
+        (None, None) => return None,
+        (Some(_), Some(written)) => {
+            let message = format!("give one of `{env}`, `{file}`");
+            reader.error(&written.position.hidden(), message);
+            return None;
+        }
+        (None, Some(written)) => (credential_file(section, &written), written.position),
+        (Some(name), None) => {
+            (reader.env(&name.value).ok_or(VARIABLE_NOT_SET.to_owned()), name.position)
+        }
+    };
+    let text = match text {
+        Ok(text) => text.trim().to_owned(),
+        Err(message) => {
+            reader.record(missing_severity, &position, from_message(message));
+            return None;
+        }
+    };
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let message = format!("the {noun} must be of visible ASCII characters");
+        reader.error(&position.hidden(), message);
+        return None;
+    }
+    reader.register_secret(&text);
+    Some(Secret(text))
+}
+
+/// Returns the text of a file with a credential; a file that other users may read causes a warning.
+fn credential_file(section: &Section<'_>, file: &Spanned<String>) -> Result<String, String> {
+    let path = section.reader.resolve(&file.value);
+    let text = section.reader.read_secret_file(&path);
+    if text.is_ok() && is_open_to_others(&path) {
+        let diagnostic = from_message("others may read this file").hint("chmod 600 it");
+        section.reader.warning(&file.position, diagnostic);
+    }
+    text.map_err(|error| format!("cannot be read: {error}"))
+}

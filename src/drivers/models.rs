@@ -1,0 +1,150 @@
+//! Client of language models: the port for completions, over the interface of `OpenAI` chat completions.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::agent::model_provider::ModelProvider;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::completion::{CompletionRequest, ModelReply};
+use algonius_actors::model::failure::Failure;
+use algonius_actors::ports::clock::Clock;
+use algonius_actors::ports::completion::{CompletionError, Completions};
+use async_trait::async_trait;
+use tokio::time::sleep;
+
+use crate::platform::http_client::{self, OutgoingClient};
+use call::{CallFault, ChatCall};
+use limits::LimitRegistry;
+
+mod call;
+mod chat_reply;
+mod chat_request;
+mod limits;
+#[cfg(test)]
+mod tests;
+
+/// Pauses before the repetitions of a call, after the first failure, the second, and so on.
+const REPETITION_PAUSES: [RepetitionPause; 3] = [
+    RepetitionPause { fault: Duration::from_secs(1), rate_limit: Duration::from_secs(5) },
+    RepetitionPause { fault: Duration::from_secs(2), rate_limit: Duration::from_secs(10) },
+    RepetitionPause { fault: Duration::from_secs(4), rate_limit: Duration::from_secs(20) },
+];
+
+/// Longest pause that a provider may require; a longer one ends the call.
+const MAX_REQUIRED_PAUSE: Duration = Duration::from_secs(60);
+
+/// Pause before one repetition of a call.
+#[derive(Debug, Clone, Copy)]
+struct RepetitionPause {
+    /// Pause after a fault of the network or of the provider.
+    fault: Duration,
+    /// Pause after a refusal for too many calls, if the provider requires none.
+    rate_limit: Duration,
+}
+
+/// Connections and limits that the clients of all providers share. Cheap to clone.
+#[derive(Clone)]
+pub struct ModelConnections {
+    http: OutgoingClient,
+    limits: LimitRegistry,
+    clock: Arc<dyn Clock>,
+    pauses: [RepetitionPause; REPETITION_PAUSES.len()],
+}
+
+/// Client of one provider.
+#[derive(Clone)]
+pub struct ModelClient {
+    connections: ModelConnections,
+    provider: Arc<ModelProvider>,
+}
+
+impl ModelConnections {
+    /// Returns connections that trust the built-in root certificates.
+    ///
+    /// # Errors
+    /// Fails if TLS cannot be set up.
+    pub fn new(clock: Arc<dyn Clock>) -> io::Result<Self> {
+        let http = http_client::outgoing_client()?;
+        Ok(Self { http, limits: LimitRegistry::default(), clock, pauses: REPETITION_PAUSES })
+    }
+
+    /// Returns a client. Clients of the same provider share its limits, also if the provider was read again.
+    #[must_use]
+    pub fn client(&self, provider: Arc<ModelProvider>) -> ModelClient {
+        ModelClient { connections: self.clone(), provider }
+    }
+}
+
+#[async_trait]
+impl Completions for ModelClient {
+    async fn complete(&self, request: CompletionRequest) -> Result<ModelReply, CompletionError> {
+        let call = ChatCall::new(&self.provider, &request).ok_or_else(|| {
+            self.failed(Code::ModelUnavailable, "has an address or a key that cannot be sent")
+        })?;
+        drop(request);
+        let limits = self.connections.limits.limits_of(&self.provider).await;
+        let mut pauses = self.connections.pauses.into_iter();
+        loop {
+            let result = {
+                let _permit = limits.acquire().await;
+                call.send(&self.connections.http, self.connections.clock.as_ref()).await
+            };
+            match result {
+                Ok(reply) => return Ok(reply),
+                Err(fault) => sleep(self.pause_after(fault, pauses.next())?).await,
+            }
+        }
+    }
+}
+
+impl fmt::Debug for ModelClient {
+    /// Writes the name of the provider only.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelClient").field("provider", &self.provider.name).finish_non_exhaustive()
+    }
+}
+
+impl ModelClient {
+    /// Returns the pause between a fault and the next repetition.
+    ///
+    /// # Errors
+    /// The result of the whole call if it is not repeated.
+    fn pause_after(
+        &self,
+        fault: CallFault,
+        next: Option<RepetitionPause>,
+    ) -> Result<Duration, CompletionError> {
+        match fault {
+            CallFault::Unusable(clause) => Err(CompletionError::Unusable(clause.to_owned())),
+            CallFault::Refused { code, clause } => Err(self.failed(code, &clause)),
+            CallFault::Passing { clause } => next
+                .map(|next| next.fault)
+                .ok_or_else(|| self.failed(Code::ModelUnavailable, &clause)),
+            CallFault::RateLimited { until } => {
+                let required = until.map(|until| until - self.connections.clock.now());
+                // A time that has passed requires no pause.
+                let required = required.map(|pause| pause.to_std().unwrap_or_default());
+                let pause = next.map(|next| required.unwrap_or(next.rate_limit));
+                pause.filter(|pause| *pause <= MAX_REQUIRED_PAUSE).ok_or_else(|| {
+                    let clause = "accepts no further calls now (status 429)";
+                    let failure = self.failure(Code::AgentRateLimited, clause);
+                    CompletionError::Failed(match until {
+                        Some(until) => failure.until(until),
+                        None => failure,
+                    })
+                })
+            }
+        }
+    }
+
+    fn failed(&self, code: Code, clause: &str) -> CompletionError {
+        CompletionError::Failed(self.failure(code, clause))
+    }
+
+    /// Returns a failure whose sentence begins with the provider.
+    fn failure(&self, code: Code, clause: &str) -> Failure {
+        Failure::new(code, format!("the provider `{}` {clause}", self.provider.name))
+    }
+}

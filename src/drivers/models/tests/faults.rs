@@ -1,0 +1,169 @@
+//! Tests of calls without a reply: repetitions, and failures.
+
+use super::provider::DEADLINE;
+use super::*;
+
+/// Returns the failure of a call, and the number of requests.
+async fn failure_of(responses: impl IntoIterator<Item = ScriptedResponse>) -> (Failure, usize) {
+    let mut provider = ScriptedProvider::start(responses).await;
+    match complete(&provider).await {
+        Err(CompletionError::Failed(failure)) => (failure, provider.request_count()),
+        result => panic!("no failure: {result:?}"),
+    }
+}
+
+fn status(status: u16) -> ScriptedResponse {
+    ScriptedResponse::status(status, "", "{\"error\": {\"message\": \"body-canary\"}}")
+}
+
+fn limited(retry_after: &str) -> ScriptedResponse {
+    ScriptedResponse::status(429, &format!("retry-after: {retry_after}\r\n"), "")
+}
+
+#[tokio::test]
+async fn a_reply_after_three_faults_is_returned() {
+    let responses = [
+        status(503),
+        ScriptedResponse::Bytes(String::new()),
+        status(408),
+        ScriptedResponse::text("at last"),
+    ];
+    let mut provider = ScriptedProvider::start(responses).await;
+    assert_eq!(complete(&provider).await.unwrap().text, "at last");
+    assert_eq!(provider.request_count(), 4);
+}
+
+#[tokio::test]
+async fn a_provider_with_lasting_faults_is_unavailable() {
+    let (failure, count) = failure_of([status(500), status(503)]).await;
+    assert_eq!((failure.code, count), (Code::ModelUnavailable, 4));
+    assert_eq!(failure.message, "the provider `local` answered with status 503");
+    let early_end = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"choices\":";
+    let (failure, count) = failure_of([ScriptedResponse::Bytes(early_end.to_owned())]).await;
+    assert_eq!((failure.code, count), (Code::ModelUnavailable, 4));
+    assert_eq!(failure.message, "the provider `local` ended its reply early");
+}
+
+#[tokio::test]
+async fn a_refusal_is_not_repeated_and_hides_its_text() {
+    for (number, code, clause) in [
+        (302, Code::ModelRefused, "refused the request with status 302"),
+        (400, Code::ModelRefused, "refused the request with status 400"),
+        (404, Code::ModelRefused, "refused the request with status 404"),
+        (422, Code::ModelRefused, "refused the request with status 422"),
+        (401, Code::NotAuthenticated, "did not accept the key, with status 401"),
+        (403, Code::NotAuthenticated, "did not accept the key, with status 403"),
+    ] {
+        let (failure, count) = failure_of([status(number)]).await;
+        assert_eq!((failure.code, count), (code, 1), "{number}");
+        assert_eq!(failure.message, format!("the provider `local` {clause}"));
+    }
+}
+
+#[tokio::test]
+async fn a_closed_port_is_unreachable() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+    drop(listener);
+    let client = connections().client(Arc::new(model_provider(&base_url)));
+    let Err(CompletionError::Failed(failure)) = client.complete(greeting()).await else {
+        panic!("nothing listens there");
+    };
+    assert_eq!(failure.code, Code::ModelUnavailable);
+    assert_eq!(failure.message, "the provider `local` could not be reached");
+}
+
+#[tokio::test]
+async fn a_provider_without_an_answer_exceeds_its_timeout() {
+    let provider = ScriptedProvider::start([ScriptedResponse::Silence]).await;
+    let impatient = ModelProvider {
+        timeout: Duration::from_millis(50),
+        ..model_provider(&provider.base_url())
+    };
+    let client = connections().client(Arc::new(impatient));
+    let Err(CompletionError::Failed(failure)) = client.complete(greeting()).await else {
+        panic!("the provider is silent");
+    };
+    assert_eq!(failure.code, Code::ModelUnavailable);
+    assert_eq!(failure.message, "the provider `local` gave no whole reply within 0.05 s");
+}
+
+#[tokio::test]
+async fn a_required_pause_is_waited_for() {
+    let mut provider = ScriptedProvider::start([limited("1"), ScriptedResponse::text("ok")]).await;
+    let mut connections = connections();
+    // With this pause the call would not end in time, so that of the provider is the one in use.
+    connections.pauses.fill(RepetitionPause { rate_limit: DEADLINE * 100, ..TEST_PAUSE });
+    let client = connections.client(Arc::new(model_provider(&provider.base_url())));
+    let reply = tokio::time::timeout(DEADLINE, client.complete(greeting())).await.unwrap();
+    assert_eq!(reply.unwrap().text, "ok");
+    assert_eq!(provider.request_count(), 2);
+}
+
+#[test]
+fn every_pause_follows_its_fault() {
+    let client = connections().client(Arc::new(model_provider("http://127.0.0.1:1/v1")));
+    let pauses = |fault: fn() -> CallFault| {
+        REPETITION_PAUSES.map(|next| client.pause_after(fault(), Some(next)).unwrap().as_secs())
+    };
+    assert_eq!(pauses(|| CallFault::Passing { clause: String::new() }), [1, 2, 4]);
+    assert_eq!(pauses(|| CallFault::RateLimited { until: None }), [5, 10, 20]);
+    let until = |seconds| Some(now() + chrono::TimeDelta::seconds(seconds));
+    for (seconds, pause) in [(60, Some(60)), (1, Some(1)), (-5, Some(0)), (61, None)] {
+        let fault = CallFault::RateLimited { until: until(seconds) };
+        let result = client.pause_after(fault, Some(TEST_PAUSE)).ok();
+        assert_eq!(result.map(|pause| pause.as_secs()), pause, "{seconds}");
+    }
+}
+
+#[tokio::test]
+async fn a_rate_limit_without_an_end_is_reported_after_repetitions() {
+    for unclear in [status(429), limited("soon"), limited("-5")] {
+        let (failure, count) = failure_of([unclear]).await;
+        assert_eq!((failure.code, count, failure.until), (Code::AgentRateLimited, 4, None));
+    }
+    let past = limited("Fri, 15 Jan 2027 07:59:00 GMT");
+    let (failure, count) = failure_of([past]).await;
+    assert_eq!((failure.code, count), (Code::AgentRateLimited, 4));
+}
+
+#[tokio::test]
+async fn a_rate_limit_with_a_late_end_is_reported_at_once() {
+    // The clock of the tests has 08:00:00 of this day.
+    for (header, seconds) in [("61", 61), ("Fri, 15 Jan 2027 08:05:00 GMT", 300)] {
+        let (failure, count) = failure_of([limited(header)]).await;
+        assert_eq!((failure.code, count), (Code::AgentRateLimited, 1), "{header}");
+        assert_eq!(failure.until, Some(now() + Duration::from_secs(seconds)));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_completion_is_unusable() {
+    for body in [
+        "<html><body>a page of the proxy</body></html>",
+        "{\"choices\": []}",
+        "{\"object\": \"list\"}",
+        "[]",
+        "",
+        "{\"choices\": [{\"message\": {\"content\": \"a\"}}]} and more",
+    ] {
+        let mut provider = ScriptedProvider::start([ScriptedResponse::status(200, "", body)]).await;
+        let unusable = CompletionError::Unusable("is not a chat completion".to_owned());
+        assert_eq!(complete(&provider).await, Err(unusable), "{body}");
+        assert_eq!(provider.request_count(), 1, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn an_endless_reply_is_unusable_and_loses_its_connection() {
+    let mut provider = ScriptedProvider::start([ScriptedResponse::Endless]).await;
+    let unusable = CompletionError::Unusable("is longer than 8 MiB".to_owned());
+    assert_eq!(complete(&provider).await, Err(unusable.clone()));
+    provider.wait_for_closed_body().await;
+    assert_eq!(provider.request_count(), 1);
+
+    let announced = "HTTP/1.1 200 OK\r\ncontent-length: 200000000\r\n\r\n".to_owned();
+    let mut provider = ScriptedProvider::start([ScriptedResponse::Bytes(announced)]).await;
+    assert_eq!(complete(&provider).await, Err(unusable));
+    assert_eq!(provider.request_count(), 1);
+}

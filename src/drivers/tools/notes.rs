@@ -1,0 +1,61 @@
+//! Handlers of the notes of an agent.
+
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::ports::notes::{NewNote, Note};
+use algonius_actors::ports::tools::ToolInvocation;
+use serde_json::{Value, json};
+
+use super::arguments::ToolArguments;
+use super::{ToolHandlers, rfc3339};
+
+/// Greatest number of notes of an agent.
+const MAX_NOTES: u32 = 1000;
+
+/// Greatest length of the text of a note, in bytes.
+const MAX_NOTE_BYTES: usize = 16_384;
+
+/// Greatest number of notes in the result of a search.
+const MAX_FOUND_NOTES: u32 = 10;
+
+impl ToolHandlers {
+    /// Stores a note of the agent, redacted.
+    pub(super) async fn add_note(
+        &self,
+        call: &ToolInvocation,
+        arguments: &ToolArguments<'_>,
+    ) -> Result<String, String> {
+        arguments.refuse_all_except(&["text"])?;
+        let text = arguments.required_text("text")?;
+        if !(1..=MAX_NOTE_BYTES).contains(&text.len()) {
+            return Err(format!("the argument `text` must have 1 to {MAX_NOTE_BYTES} bytes"));
+        }
+        let note = Note { at: self.clock.now(), text: call.redactor.redact(text) };
+        let origin = (call.execution, call.step);
+        let new_note = NewNote { agent: call.agent.clone(), origin, note };
+        let stored = self.notes.add_note(new_note, MAX_NOTES).await;
+        stored.map_err(|error| failure_sentence(call, &error, "the note was not stored"))?;
+        Ok(json!({ "stored": true }).to_string())
+    }
+
+    /// Searches the notes of the agent.
+    pub(super) async fn search_notes(
+        &self,
+        call: &ToolInvocation,
+        arguments: &ToolArguments<'_>,
+    ) -> Result<String, String> {
+        arguments.refuse_all_except(&["query"])?;
+        let query = arguments.optional_text("query")?.unwrap_or_default();
+        let found = self.notes.search_notes(&call.agent, query, MAX_FOUND_NOTES).await;
+        let found = found
+            .map_err(|error| failure_sentence(call, &error, "the notes could not be searched"))?;
+        let entry = |note: Note| json!({ "at": rfc3339(note.at), "text": note.text });
+        Ok(Value::Array(found.into_iter().map(entry).collect()).to_string())
+    }
+}
+
+/// Logs an error of the store, and returns the sentence for the model. The error names files of the service, so the
+/// sentence does not contain it.
+fn failure_sentence(call: &ToolInvocation, error: &LedgerError, sentence: &str) -> String {
+    tracing::warn!(agent = %call.agent, execution = %call.execution, %error, "a call of a tool failed: {sentence}");
+    sentence.to_owned()
+}

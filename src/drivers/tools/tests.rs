@@ -1,0 +1,185 @@
+//! Tests of the handlers of tools, with notes in memory and a fixed clock.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use algonius_actors::model::agent::cognitive::ToolSpec;
+use algonius_actors::model::id::{AgentId, ExecutionId};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::ports::notes::{NewNote, Note};
+use algonius_actors::ports::tools::TextRedactor;
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+use super::*;
+
+struct FixedClock;
+
+impl Clock for FixedClock {
+    fn now(&self) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000, 999_000_000).unwrap()
+    }
+}
+
+/// Notes in memory, the newest last. A search returns those that contain the query.
+#[derive(Default)]
+struct MemoryNotes {
+    notes: Mutex<Vec<NewNote>>,
+    limits: Mutex<Vec<u32>>,
+    is_unavailable: bool,
+}
+
+impl MemoryNotes {
+    fn check_available(&self) -> Result<(), LedgerError> {
+        let cause = "disk of /srv/data is full".to_owned();
+        if self.is_unavailable { Err(LedgerError::Unavailable { cause }) } else { Ok(()) }
+    }
+}
+
+#[async_trait]
+impl Notes for MemoryNotes {
+    async fn add_note(&self, note: NewNote, limit: u32) -> Result<(), LedgerError> {
+        self.check_available()?;
+        self.limits.lock().await.push(limit);
+        self.notes.lock().await.push(note);
+        Ok(())
+    }
+
+    async fn search_notes(
+        &self,
+        agent: &AgentId,
+        query: &str,
+        limit: u32,
+    ) -> Result<Vec<Note>, LedgerError> {
+        self.check_available()?;
+        let notes = self.notes.lock().await;
+        let matching =
+            notes.iter().rev().filter(|it| it.agent == *agent && it.note.text.contains(query));
+        Ok(matching.take(limit as usize).map(|it| it.note.clone()).collect())
+    }
+}
+
+fn handlers(notes: &Arc<MemoryNotes>) -> ToolHandlers {
+    ToolHandlers::new(Arc::new(FixedClock), Arc::clone(notes) as _)
+}
+
+fn tool_call(handler: ToolHandler, arguments: Value) -> ToolInvocation {
+    let tool = ToolSpec {
+        name: "tool".to_owned(),
+        description: String::new(),
+        inputs: BTreeMap::new(),
+        idempotent: true,
+        timeout: Duration::from_secs(1),
+        handler,
+    };
+    let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+    ToolInvocation {
+        agent: AgentId::new("thinker").unwrap(),
+        execution: ExecutionId::fresh(),
+        step: 3,
+        tool: Arc::new(tool),
+        arguments,
+        redactor: TextRedactor(Arc::new(|text| text.replace("canary", "***"))),
+    }
+}
+
+async fn call(
+    tools: &ToolHandlers,
+    handler: ToolHandler,
+    arguments: Value,
+) -> Result<Value, String> {
+    let result = tools.call(tool_call(handler, arguments)).await?;
+    Ok(serde_json::from_str(&result).unwrap())
+}
+
+#[tokio::test]
+async fn the_clock_returns_the_time_and_the_weekday() {
+    let tools = handlers(&Arc::default());
+    let expected = json!({ "time": "2027-01-15T08:00:00Z", "weekday": "Friday" });
+    assert_eq!(call(&tools, ToolHandler::Clock, json!({})).await, Ok(expected));
+}
+
+#[tokio::test]
+async fn a_note_is_stored_redacted_with_its_origin() {
+    let notes = Arc::<MemoryNotes>::default();
+    let tools = handlers(&notes);
+    let add = tool_call(ToolHandler::AddNote, json!({ "text": "the key is canary" }));
+    assert_eq!(tools.call(add.clone()).await.as_deref(), Ok(r#"{"stored":true}"#));
+    let note = Note { at: FixedClock.now(), text: "the key is ***".to_owned() };
+    let expected = NewNote { agent: add.agent, origin: (add.execution, 3), note };
+    assert_eq!(*notes.notes.lock().await, [expected]);
+    assert_eq!(*notes.limits.lock().await, [1000]);
+}
+
+#[tokio::test]
+async fn the_text_of_a_note_has_1_to_16384_bytes() {
+    let notes = Arc::<MemoryNotes>::default();
+    let tools = handlers(&notes);
+    for (text, is_accepted) in [
+        (String::new(), false),
+        ("x".to_owned(), true),
+        ("x".repeat(16_384), true),
+        ("x".repeat(16_385), false),
+        ("é".repeat(8193), false),
+    ] {
+        let length = text.len();
+        let result = call(&tools, ToolHandler::AddNote, json!({ "text": text })).await;
+        let refusal = "the argument `text` must have 1 to 16384 bytes".to_owned();
+        let expected = if is_accepted { Ok(json!({ "stored": true })) } else { Err(refusal) };
+        assert_eq!(result, expected, "{length}");
+    }
+    assert_eq!(notes.notes.lock().await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_search_returns_ten_notes_of_the_agent() {
+    let notes = Arc::<MemoryNotes>::default();
+    let tools = handlers(&notes);
+    for number in 0..12 {
+        let text = format!("number {number}");
+        call(&tools, ToolHandler::AddNote, json!({ "text": text })).await.unwrap();
+    }
+    let at = "2027-01-15T08:00:00Z";
+    let found = call(&tools, ToolHandler::SearchNotes, json!({ "query": "number 1" })).await;
+    let expected =
+        ["number 11", "number 10", "number 1"].map(|text| json!({ "at": at, "text": text }));
+    assert_eq!(found, Ok(json!(expected)));
+    for arguments in [json!({}), json!({ "query": null }), json!({ "query": "" })] {
+        let newest = call(&tools, ToolHandler::SearchNotes, arguments).await.unwrap();
+        assert_eq!(newest.as_array().unwrap().len(), 10);
+    }
+    let other_agent = AgentId::new("other").unwrap();
+    let search = tool_call(ToolHandler::SearchNotes, json!({}));
+    let other_search = ToolInvocation { agent: other_agent, ..search };
+    assert_eq!(tools.call(other_search).await.as_deref(), Ok("[]"));
+}
+
+#[tokio::test]
+async fn a_wrong_argument_is_refused_with_a_sentence() {
+    let notes = Arc::<MemoryNotes>::default();
+    let tools = handlers(&notes);
+    for (handler, arguments, refusal) in [
+        (ToolHandler::Clock, json!({ "zone": "UTC" }), "the tool has no argument `zone`"),
+        (ToolHandler::AddNote, json!({}), "the argument `text` is missing"),
+        (ToolHandler::AddNote, json!({ "text": null }), "the argument `text` is missing"),
+        (ToolHandler::AddNote, json!({ "text": ["a"] }), "the argument `text` must be a string"),
+        (ToolHandler::AddNote, json!({ "text": "a", "b\n": 1 }), r"the tool has no argument `b\n`"),
+        (ToolHandler::SearchNotes, json!({ "query": 7 }), "the argument `query` must be a string"),
+        (ToolHandler::SearchNotes, json!({ "limit": 7 }), "the tool has no argument `limit`"),
+    ] {
+        assert_eq!(call(&tools, handler, arguments).await, Err(refusal.to_owned()));
+    }
+    assert_eq!(*notes.notes.lock().await, []);
+}
+
+#[tokio::test]
+async fn an_error_of_the_store_is_reported_without_its_cause() {
+    let notes = Arc::new(MemoryNotes { is_unavailable: true, ..MemoryNotes::default() });
+    let tools = handlers(&notes);
+    for (handler, arguments, sentence) in [
+        (ToolHandler::AddNote, json!({ "text": "a" }), "the note was not stored"),
+        (ToolHandler::SearchNotes, json!({}), "the notes could not be searched"),
+    ] {
+        assert_eq!(call(&tools, handler, arguments).await, Err(sentence.to_owned()));
+    }
+}

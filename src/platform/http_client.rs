@@ -1,0 +1,61 @@
+//! HTTP client for services whose addresses the operator configures, and the causes of its errors.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+
+use super::tls;
+
+/// Time limit for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// HTTP client with shared connections, plain or over TLS. It follows no redirects.
+pub(crate) type OutgoingClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+/// Creates a client that trusts the built-in root certificates.
+///
+/// # Errors
+/// Fails if TLS cannot be set up.
+pub(crate) fn outgoing_client() -> io::Result<OutgoingClient> {
+    let config = tls::client_config(None).map_err(io::Error::other)?;
+    let mut connector = HttpConnector::new();
+    // By default the connector refuses `https`, to which the next layer adds TLS.
+    connector.enforce_http(false);
+    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(config)
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(connector);
+    Ok(Client::builder(TokioExecutor::new()).build(connector))
+}
+
+/// Returns the first cause of an error with this type.
+pub(crate) fn find_cause<'e, E: Error + 'static>(
+    error: &'e (dyn Error + 'static),
+) -> Option<&'e E> {
+    error_chain(error).find_map(<dyn Error>::downcast_ref)
+}
+
+/// Returns the innermost cause as text: the outer ones say only that something failed.
+pub(crate) fn innermost_cause(error: &(dyn Error + 'static)) -> String {
+    error_chain(error).last().map(ToString::to_string).unwrap_or_default()
+}
+
+fn error_chain<'e>(
+    error: &'e (dyn Error + 'static),
+) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| {
+        let error: &'e (dyn Error + 'static) = *error;
+        // The inner error of an `io::Error` is not among its sources.
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| error.source())
+    })
+}

@@ -1,0 +1,124 @@
+//! The service is killed in the middle of a cognitive agent's run. The steps and the notes judge.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::env_number;
+use super::seeded_rng::ChaosRng;
+use crate::harness::Setup;
+use crate::harness::client::{completed_with, id, outcome};
+use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
+
+/// Agent whose calls to `remember` must not be repeated, although each has the same effect.
+const AGENT: &str = r#"
+[models.local]
+base_url = "MODEL"
+requests_per_minute = 100000
+[tools.now]
+source = "handler"
+handler = { kind = "clock" }
+[tools.remember]
+source = "handler"
+handler = { kind = "notes", operation = "add" }
+idempotent = false
+[tools.recall]
+source = "handler"
+handler = { kind = "notes", operation = "search" }
+[agents.thinker]
+kind = "cognitive"
+layer = "perceptual"
+model_id = "local/mock-1"
+tools = ["now", "remember", "recall"]
+"#;
+/// Latest moment of a kill, in milliseconds after the request: a run takes about 500 ms.
+const MAX_KILL_DELAY: u64 = 600;
+
+/// Returns a turn whose reply takes 100 ms, so that kills hit replies and commits alike.
+fn slow(mut turn: Value) -> Value {
+    turn["delay"] = json!(0.1);
+    turn
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kills_repeat_and_lose_no_step() {
+    let random_seed = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
+    let seed = env_number("ALGONIUS_CHAOS_SEED").unwrap_or(random_seed);
+    let kills = env_number("ALGONIUS_CHAOS_ROUNDS").unwrap_or(45) / 5;
+    println!("ALGONIUS_CHAOS_SEED={seed}, {kills} kills");
+    let mut random = ChaosRng(seed);
+    let model = MockModel::start(&[]);
+    let mut service = Setup::new(&AGENT.replace("MODEL", &model.base_url())).start().await;
+    let mut unknown_count = 0;
+    for number in 0..kills {
+        let note = format!("note{number}");
+        let turns = [
+            calls(&[("now", json!({})), ("remember", json!({"text": note}))]),
+            calls(&[("now", json!({}))]),
+            calls(&[("remember", json!({"text": note}))]),
+            final_answer(&note),
+        ]
+        .map(slow);
+        let run = service.start_task("thinker", &directed("go", &turns)).await;
+        // The moment of the kill is the subject of the test.
+        tokio::time::sleep(Duration::from_millis(random.below(MAX_KILL_DELAY))).await;
+        service.kill9().await;
+        service.restart().await;
+        let task = service.wait_for_end("thinker", &run).await;
+        assert_eq!(outcome(&task), completed_with(&note), "{task}");
+        let list = service.get(&format!("/api/v1/executions/{run}/steps")).await.json();
+        // R-138: A run of a cognitive agent that a crash interrupts continues after its last recorded step, and no call of a tool that is not idempotent is sent twice
+        let unknown = check_steps(&list);
+        assert!(unknown <= 1, "one kill interrupts one call: {list}");
+        unknown_count += unknown;
+        check_notes(&service.send("thinker", &search(&note)).await, &service, unknown).await;
+        let run = service.execution(&run).await;
+        assert_eq!(run["usage"]["turns"], 4, "each reply is charged once: {run}");
+    }
+    println!("{unknown_count} calls with an unknown outcome");
+    let unfinished = service.get("/api/v1/executions?unfinished=true").await.json();
+    assert_eq!(unfinished["executions"].as_array().unwrap().len(), 0, "{unfinished}");
+}
+
+/// Checks that the steps are those of a run without a kill, except for a call with an unknown outcome. Returns the number
+/// of such calls.
+fn check_steps(list: &Value) -> usize {
+    let steps = list["steps"].as_array().unwrap();
+    let expected = [
+        (1, "now"),
+        (1, "remember"),
+        (1, "now"),
+        (1, "remember"),
+        (2, "now"),
+        (2, "now"),
+        (3, "remember"),
+        (3, "remember"),
+        (4, "final_answer"),
+        (4, "final_answer"),
+    ];
+    let seen: Vec<_> =
+        steps.iter().map(|step| (step["turn"].clone(), step["tool"].clone())).collect();
+    assert_eq!(json!(seen), json!(expected), "{list}");
+    for (step, number) in steps.iter().zip(1..) {
+        assert_eq!(step["number"], number, "{list}");
+    }
+    let is_unknown = |step: &&Value| step["state"] == "unknown";
+    let unknown: Vec<_> = steps.iter().filter(is_unknown).collect();
+    assert!(unknown.iter().all(|step| step["tool"] == "remember"), "{list}");
+    let errors = steps.iter().filter(|step| step["stepType"] == "error");
+    assert_eq!(errors.count(), unknown.len(), "{list}");
+    unknown.len()
+}
+
+/// Returns a request that searches notes.
+fn search(note: &str) -> String {
+    directed("find", &[calls(&[("recall", json!({"query": note}))]), final_answer("ok")])
+}
+
+/// Checks that each of the two calls stored its note once; one with an unknown outcome may have stored none.
+async fn check_notes(found: &Value, service: &crate::harness::Service, unknown: usize) {
+    let list = service.get(&format!("/api/v1/executions/{}/steps", id(found))).await.json();
+    let notes: Vec<Value> =
+        serde_json::from_str(list["steps"][1]["text"].as_str().unwrap()).unwrap();
+    assert!((2 - unknown..=2).contains(&notes.len()), "{unknown} unknown, {notes:?}");
+}

@@ -1,0 +1,260 @@
+//! Cognitive agents: a simulated model decides, and the tools of the service answer.
+
+use serde_json::{Value, json};
+
+use crate::harness::client::{completed_with, failed_with, id, json_rpc_call, outcome, state};
+use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
+use crate::harness::processes::cpu_ticks;
+use crate::harness::{Service, Setup, message};
+
+/// Tools, and agents with them. `MODEL` is the address of the model.
+const AGENTS: &str = r#"
+[models.local]
+base_url = "MODEL"
+timeout = 5
+[tools.now]
+source = "handler"
+handler = { kind = "clock" }
+[tools.remember]
+source = "handler"
+handler = { kind = "notes", operation = "add" }
+[tools.recall]
+source = "handler"
+handler = { kind = "notes", operation = "search" }
+[agents.thinker]
+kind = "cognitive"
+layer = "perceptual"
+model_id = "local/mock-1"
+instructions = "Answer in one word."
+max_steps = 4
+tools = ["now", "remember", "recall"]
+[agents.other]
+kind = "cognitive"
+layer = "abstract"
+model_id = "local/mock-1"
+tools = ["recall"]
+[agents.echo]
+command = "cat"
+"#;
+
+fn setup(model: &MockModel) -> Setup {
+    Setup::new(&AGENTS.replace("MODEL", &model.base_url()))
+}
+
+async fn start() -> (MockModel, Service) {
+    let model = MockModel::start(&[]);
+    let service = setup(&model).start().await;
+    (model, service)
+}
+
+async fn steps(service: &Service, id: &str) -> Vec<Value> {
+    let list = service.get(&format!("/api/v1/executions/{id}/steps")).await.json();
+    list["steps"].as_array().unwrap().clone()
+}
+
+/// Returns steps as `turn type tool`.
+fn summary(steps: &[Value]) -> Vec<String> {
+    let word = |step: &Value, name: &str| step[name].as_str().unwrap_or_default().to_owned();
+    let line = |step: &Value| {
+        let line = format!("{} {} {}", step["turn"], word(step, "stepType"), word(step, "tool"));
+        line.trim_end().to_owned()
+    };
+    steps.iter().map(line).collect()
+}
+
+#[tokio::test]
+async fn a_model_calls_tools_until_it_has_an_answer() {
+    let (model, service) = start().await;
+    let turns = [
+        calls(&[("now", json!({})), ("remember", json!({"text": "the door is blue"}))]),
+        calls(&[("recall", json!({"query": "door"}))]),
+        final_answer("blue"),
+    ];
+    let task = service.send("thinker", &directed("Which colour?", &turns)).await;
+    assert_eq!(outcome(&task), completed_with("blue"));
+    let steps = steps(&service, &id(&task)).await;
+    assert_eq!(
+        summary(&steps),
+        [
+            "1 tool_call now",
+            "1 tool_call remember",
+            "1 observation now",
+            "1 observation remember",
+            "2 tool_call recall",
+            "2 observation recall",
+            "3 tool_call final_answer",
+            "3 observation final_answer",
+        ]
+    );
+    assert!(steps[2]["text"].as_str().unwrap().contains("weekday"), "{}", steps[2]);
+    assert!(steps[5]["text"].as_str().unwrap().contains("the door is blue"), "{}", steps[5]);
+    assert_eq!((&steps[0]["state"], &steps[2]["call"]), (&json!("done"), &json!(1)));
+    let requests = model.requests().await;
+    assert_eq!(requests.len(), 3);
+    let tools = requests[0]["tools"].to_string();
+    assert!(tools.contains("remember") && tools.contains("final_answer"), "{tools}");
+    let page =
+        service.get(&format!("/api/v1/executions/{}/steps?after=3&limit=2", id(&task))).await;
+    let page = page.json();
+    assert_eq!((&page["steps"][0]["number"], &page["next"]), (&json!(4), &json!(5)), "{page}");
+    let card = service.get("/agents/thinker/.well-known/agent-card.json").await.json();
+    assert!(card.to_string().contains("Kind of the agent: cognitive."), "{card}");
+    assert_eq!(service.agent_status("thinker").await["kind"], "cognitive");
+    let run = service.execution(&id(&task)).await;
+    assert_eq!(run["usage"]["turns"], 3, "{run}");
+}
+
+#[tokio::test]
+async fn notes_last_beyond_a_run_and_belong_to_their_agent() {
+    let (_model, mut service) = start().await;
+    let turns = [calls(&[("remember", json!({"text": "milk is out"}))]), final_answer("noted")];
+    let task = service.send("thinker", &directed("note", &turns)).await;
+    assert_eq!(outcome(&task), completed_with("noted"));
+    service.kill9().await;
+    service.restart().await;
+    let turns = [calls(&[("recall", json!({"query": "MILK"}))]), final_answer("ok")];
+    for (agent, is_found) in [("thinker", true), ("other", false)] {
+        let task = service.send(agent, &directed("find", &turns)).await;
+        let steps = steps(&service, &id(&task)).await;
+        let found = steps[1]["text"].as_str().unwrap().contains("milk is out");
+        assert_eq!(found, is_found, "{agent}: {steps:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_reply_is_an_error_that_the_model_reads() {
+    let (_model, service) = start().await;
+    let turns = [
+        json!({"text": "I think it is blue."}),
+        calls(&[("open", json!({}))]),
+        calls(&[("remember", json!({"words": 1}))]),
+        final_answer("late"),
+    ];
+    let task = service.send("thinker", &directed("wrong", &turns)).await;
+    assert_eq!(outcome(&task), completed_with("late"));
+    let steps = steps(&service, &id(&task)).await;
+    let errors: Vec<_> = steps.iter().filter(|step| step["stepType"] == "error").collect();
+    let reasons = ["calls no tool", "no tool `open`", "`text` is needed"];
+    assert_eq!(errors.len(), reasons.len(), "{steps:?}");
+    for (error, reason) in errors.iter().zip(reasons) {
+        assert_eq!(error["cause"], "refused_reply");
+        let text = error["text"].as_str().unwrap();
+        assert!(text.contains(reason) && text.contains("`recall`, `final_answer`"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_fails_with_the_reason_of_its_model() {
+    let (_model, service) = start().await;
+    let long = [calls(&[("now", json!({}))])];
+    let cases = [
+        (directed("long", &long), "steps-exhausted"),
+        ("[[mock status=400]]".to_owned(), "model-refused"),
+        ("[[mock status=404]]".to_owned(), "model-refused"),
+        ("[[mock garbage turns=[{}]]]".to_owned(), "model-unusable"),
+        (directed("empty", &[json!({"text": ""})]), "model-unusable"),
+        // The last one: no further request is sent with a key that was refused.
+        ("[[mock status=401]]".to_owned(), "not-authenticated"),
+    ];
+    for (text, code) in cases {
+        let task = service.send("thinker", &text).await;
+        assert_eq!(outcome(&task), failed_with(code), "{text}: {task}");
+    }
+    assert_eq!(outcome(&service.send("echo", "served").await), completed_with("served"));
+}
+
+#[tokio::test]
+async fn a_provider_that_fails_for_a_moment_is_called_again() {
+    let (model, service) = start().await;
+    let text = "[[mock status=503 times=1 turns=[{\"calls\":[{\"name\":\"final_answer\",\"args\":{\"answer\":\"up\"}}]}]]]";
+    let task = service.send("thinker", text).await;
+    assert_eq!(outcome(&task), completed_with("up"));
+    assert_eq!(model.requests().await.len(), 2);
+    drop(model);
+    let task = service.send("thinker", "nobody answers").await;
+    assert_eq!(outcome(&task), failed_with("model-unavailable"), "{task}");
+}
+
+#[tokio::test]
+async fn a_cancelled_run_drops_the_request_to_its_model() {
+    let (model, service) = start().await;
+    let task = service.start_task("thinker", "[[mock hang]] endless").await;
+    model.wait_for_request("endless").await;
+    let cancelled = service.cancel("thinker", &task).await;
+    assert_eq!(state(&cancelled), "canceled", "{cancelled}");
+}
+
+#[tokio::test]
+async fn a_stream_shows_the_steps_without_their_text() {
+    let (_model, service) = start().await;
+    let turns = [calls(&[("remember", json!({"text": "hidden"}))]), final_answer("done")];
+    let body = json_rpc_call("message/stream", &message(&directed("go", &turns)));
+    let text = service.post("/agents/thinker/v1", &body).await.body;
+    for expected in [r#""step":"tool-call""#, r#""step":"observation""#, r#""tool":"remember""#] {
+        assert!(text.contains(expected), "no {expected} in {text}");
+    }
+}
+
+#[tokio::test]
+async fn the_command_line_shows_the_steps() {
+    let (_model, service) = start().await;
+    let turns = [calls(&[("now", json!({}))]), final_answer("two\nlines")];
+    let task = service.send("thinker", &directed("go", &turns)).await;
+    let output = service.command(&["tasks", "show", &id(&task), "--steps"], "").await;
+    assert_eq!(output.exit_code, Some(0), "{output:?}");
+    let lines: Vec<_> = output.stdout.lines().map(str::trim_start).collect();
+    assert_eq!(lines.len(), 4, "{output:?}");
+    assert!(lines[0].starts_with("1  turn 1  call now: {}"), "{output:?}");
+    assert!(lines[1].starts_with("2  turn 1  result of now (1), "), "{output:?}");
+    assert!(lines[3].ends_with(r": two\nlines"), "{output:?}");
+    let echo = service.send("echo", "x").await;
+    let output = service.command(&["tasks", "show", &id(&echo), "--steps"], "").await;
+    assert!(output.stderr.contains("no steps") || output.stdout.contains("no steps"), "{output:?}");
+}
+
+#[tokio::test]
+async fn secrets_are_redacted_in_steps_and_notes() {
+    let model = MockModel::start(&["--key", "model-key-1234567890"]);
+    let text = AGENTS
+        .replace("MODEL", &model.base_url())
+        .replace("[models.local]", "[models.local]\napi_key_env = \"MODEL_KEY\"");
+    let service = Setup::new(&text).env("MODEL_KEY", "model-key-1234567890").start().await;
+    let turns = [
+        calls(&[("remember", json!({"text": "the key is model-key-1234567890"}))]),
+        calls(&[("recall", json!({"query": "key"}))]),
+        final_answer("model-key-1234567890"),
+    ];
+    let task = service.send("thinker", &directed("go", &turns)).await;
+    assert_eq!(state(&task), "completed", "{task}");
+    let steps = steps(&service, &id(&task)).await;
+    let all = format!("{steps:?}{task}");
+    assert!(!all.contains("model-key-1234567890"), "{all}");
+    assert!(steps.iter().any(|step| step["redacted"] == 1), "{steps:?}");
+    let ledger = service.setup.ledger_bytes();
+    let key = b"model-key-1234567890";
+    assert!(!ledger.windows(key.len()).any(|bytes| bytes == key), "the key is in the ledger");
+}
+
+#[tokio::test]
+async fn an_agent_reads_no_files() {
+    let (_model, service) = start().await;
+    let file = json!({"kind": "file", "file": {"bytes": "aGk=", "name": "a.txt", "mimeType": "text/plain"}});
+    let mut parameters = message("look");
+    parameters["message"]["parts"].as_array_mut().unwrap().push(file);
+    let task = service.submit("thinker", parameters).await;
+    let ended = service.wait_for_end("thinker", &id(&task)).await;
+    assert_eq!(outcome(&ended), failed_with("input-rejected"), "{ended}");
+}
+
+#[tokio::test]
+async fn a_waiting_run_uses_no_processor_time() {
+    let (model, service) = start().await;
+    let task = service.start_task("thinker", "[[mock delay=3]] slow").await;
+    model.wait_for_request("slow").await;
+    let before = cpu_ticks(service.pid());
+    // The processor time during the wait is the subject of the test.
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    let used = cpu_ticks(service.pid()) - before;
+    assert!(used < 50, "{used} ticks in two seconds");
+    service.cancel("thinker", &task).await;
+}
