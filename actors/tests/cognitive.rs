@@ -110,6 +110,23 @@ async fn the_failure_of_the_provider_is_that_of_the_run() {
     tree.end().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_deferred_run_continues_and_charges_each_reply_once() {
+    let tree = thinker().await;
+    let limited = || Err(CompletionError::Failed(Failure::new(Code::AgentRateLimited, "limited")));
+    tree.driver.cognition.script("go", [call("push"), limited(), call("look"), answer("done")]);
+    let run = tree.submit_to(THINKER, "go").await.unwrap();
+    assert_eq!(tree.wait(run).await, "completed");
+    assert_eq!(tree.driver.cognition.effects(), ["push {}", "look {}"]);
+    assert_eq!(steps(&tree, run).await.len(), 6);
+    let record = tree.record(run).await.unwrap();
+    assert_eq!(
+        (record.attempt_id.attempt, record.spent.turns, record.spent.input_tokens),
+        (2, 3, 300)
+    );
+    tree.end().await;
+}
+
 /// Runs `go` with a call that may be repeated and one that must not, kills the service at a second, and starts it again.
 /// Returns the steps and the effects.
 async fn killed_at(second: u64) -> (Vec<String>, Vec<String>, usize) {

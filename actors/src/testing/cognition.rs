@@ -39,6 +39,19 @@ struct CognitionState {
     effects: Vec<String>,
 }
 
+impl CognitionState {
+    /// Returns the reply of a turn; the last one serves all later turns. A failure of the provider happens once: the next
+    /// request of the same turn has the next reply.
+    fn take_reply(&mut self, input: &str, turn: usize) -> Option<ScriptedReply> {
+        let replies = self.replies.get_mut(input)?;
+        let turn = turn.min(replies.len().checked_sub(1)?);
+        match replies.get(turn)? {
+            Err(CompletionError::Failed(_)) => Some(replies.remove(turn)),
+            reply => Some(reply.clone()),
+        }
+    }
+}
+
 impl ScriptedCognition {
     /// Scripts the replies to this input, one for each turn.
     pub fn script(&self, input: &str, replies: impl IntoIterator<Item = ScriptedReply>) {
@@ -73,10 +86,9 @@ impl Completions for ScriptedCognition {
         };
         self.0.send_modify(|state| state.requests.push(request));
         sleep(REPLY_TIME).await;
-        let state = self.0.borrow();
-        let replies = state.replies.get(&input);
-        let reply = replies.and_then(|replies| replies.get(turn).or(replies.last()));
-        reply.cloned().unwrap_or_else(|| Ok(ModelReply::default()))
+        let mut reply = None;
+        self.0.send_modify(|state| reply = state.take_reply(&input, turn));
+        reply.unwrap_or_else(|| Ok(ModelReply::default()))
     }
 }
 

@@ -92,9 +92,9 @@ fn event_sentence(kind: &EventKind) -> Option<String> {
 fn run_step_sentence(row: &StepRow) -> String {
     let StepRow { number, turn, step_type, tool, .. } = row;
     let clause = match (step_type, tool.as_deref()) {
-        (StepType::Thought, _) => "the model thinks".to_owned(),
+        (StepType::Thought, _) => "text of the model".to_owned(),
         (StepType::ToolCall, Some(tool)) => format!("the model calls {tool}"),
-        (StepType::Observation, Some(tool)) => format!("{tool} has a result"),
+        (StepType::Observation, Some(tool)) => format!("{tool} returned a result"),
         (StepType::Error, Some(tool)) => format!("{tool} failed"),
         (StepType::Error, None) => "the reply of the model was refused".to_owned(),
         (step_type, None) => step_type.as_str().to_owned(),

@@ -5,6 +5,7 @@ use algonius_actors::model::execution::step::{StepRow, StepType};
 use crate::cli::client::ServiceClient;
 use crate::cli::error::CliError;
 use crate::cli::output::CliOutput;
+use crate::platform::terminal_text;
 use crate::wire::api::steps::{CallState, StepEntry, StepList};
 
 /// Shows the steps of a task.
@@ -52,7 +53,7 @@ fn step_line(step: &StepEntry) -> String {
         Some(CallState::Done) | None => "",
     };
     let duration = duration_ms.map(|duration| format!(", {duration} ms")).unwrap_or_default();
-    let text = step.text.replace('\n', "\\n");
+    let text = terminal_text::value_line(&step.text);
     let cut = if step.range.to - step.range.from > step.text.len() as u64 { " …" } else { "" };
     format!("{number:>4}  turn {turn}  {subject}{call}{state}{duration}: {text}{cut}")
 }

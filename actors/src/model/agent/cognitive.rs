@@ -13,19 +13,19 @@ pub const FINAL_ANSWER: &str = "final_answer";
 /// Name of the only argument of [`FINAL_ANSWER`].
 pub const ANSWER_ARGUMENT: &str = "answer";
 
-/// Layer of a cognitive agent: its place among the others, from the senses to the whole.
+/// Layer of a cognitive agent: the kind of work that it does among other cognitive agents. It has no effect on a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CognitiveLayer {
-    /// Reads what is there.
+    /// Reads inputs.
     Perceptual,
-    /// Forms terms of it.
+    /// Classifies inputs.
     Conceptual,
-    /// Finds what is common to several terms.
+    /// Generalizes classes.
     Abstract,
-    /// Judges the work of other layers.
+    /// Checks the work of other layers.
     Metacognitive,
-    /// Manages all others.
+    /// Manages the other layers.
     Consciousness,
 }
 
