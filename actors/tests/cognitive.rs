@@ -1,8 +1,13 @@
 //! Cognitive agents: their runs, through ends, kills and stops.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::agent::cognitive::ToolSpec;
+use algonius_actors::model::agent::{AgentSpec, WorkerFacts};
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::content::StoredPart;
+use algonius_actors::model::execution::content::{PartKind, StoredPart};
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
@@ -19,6 +24,14 @@ async fn thinker() -> TestTree {
     TestTree::of([cognitive_spec(THINKER, 5)]).await
 }
 
+/// Returns the agent with another tool `look`.
+fn change_tool(change: impl FnOnce(&mut ToolSpec)) -> AgentSpec {
+    let spec = cognitive_spec(THINKER, 5);
+    let mut cognitive = spec.cognitive().map(|cognitive| (**cognitive).clone()).unwrap();
+    change(Arc::make_mut(cognitive.tools.first_mut().unwrap()));
+    AgentSpec { worker: WorkerFacts::Cognitive(Arc::new(cognitive)), ..spec }
+}
+
 fn call(tool: &str) -> ScriptedReply {
     reply_with_calls(&[(tool, "{}")])
 }
@@ -32,7 +45,7 @@ fn answer(text: &str) -> ScriptedReply {
 async fn steps(tree: &TestTree, id: ExecutionId) -> Vec<String> {
     let mut steps = Vec::new();
     for event in tree.ledger.events(id, 0).await.unwrap_or_default() {
-        let EventKind::StepRow { row, text: StoredPart { text, .. } } = event.data else {
+        let EventKind::RunStep { row, text: StoredPart { text, .. } } = event.data else {
             continue;
         };
         assert_eq!(row.number as usize, steps.len() + 1);
@@ -60,11 +73,11 @@ async fn each_turn_follows_the_results_of_the_turn_before() {
     assert_eq!(
         steps(&tree, run).await,
         [
-            r#"1 tool_call look: {"at":"a"}"#,
-            "1 tool_call push: {}",
+            r#"1 tool-call look: {"at":"a"}"#,
+            "1 tool-call push: {}",
             "1 observation look: a door",
             "1 error push: it is locked",
-            r#"2 tool_call final_answer: {"answer":"done"}"#,
+            r#"2 tool-call final_answer: {"answer":"done"}"#,
             "2 observation final_answer: done",
         ]
     );
@@ -128,7 +141,7 @@ async fn a_deferred_run_continues_and_charges_each_reply_once() {
 }
 
 /// Runs `go` with a call that may be repeated and one that must not, kills the service at a second, and starts it again.
-/// Returns the steps and the effects.
+/// Returns the steps, the effects and the number of requests.
 async fn killed_at(second: u64) -> (Vec<String>, Vec<String>, usize) {
     let mut tree = thinker().await;
     tree.driver.cognition.script("go", [call("look"), call("push"), answer("done")]);
@@ -243,6 +256,8 @@ async fn a_crash_of_the_agent_s_actor_repeats_no_call() {
     tree.crash_agent(THINKER).await;
     assert_eq!(tree.wait(run).await, "completed");
     assert_eq!(tree.driver.cognition.effects(), ["push {}"]);
+    let steps = steps(&tree, run).await;
+    assert!(steps[1].starts_with("1 error push: outcome unknown"), "{steps:?}");
     tree.end().await;
 }
 
@@ -256,5 +271,104 @@ async fn a_run_that_needs_lost_text_does_not_continue() {
     tree.ledger.mark_redacted(run).await;
     tree.start().await;
     assert_eq!(tree.wait(run).await, "failed: not-replayable");
+    tree.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_between_two_calls_leaves_no_unknown_outcome() {
+    let mut tree = thinker().await;
+    let twice = reply_with_calls(&[("push", r#"{"at":"a"}"#), ("push", r#"{"at":"b"}"#)]);
+    tree.driver.cognition.script("go", [twice, answer("done")]);
+    let run = tree.submit_to(THINKER, "go").await.unwrap();
+    tree.advance_to(15).await;
+    tree.stop(60).await;
+    tree.start().await;
+    assert_eq!(tree.wait(run).await, "completed");
+    assert_eq!(tree.driver.cognition.effects(), [r#"push {"at":"a"}"#, r#"push {"at":"b"}"#]);
+    let steps = steps(&tree, run).await;
+    assert!(!steps.iter().any(|step| step.contains("unknown")), "{steps:?}");
+    tree.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_without_time_for_a_call_cancels_the_run() {
+    let mut tree = thinker().await;
+    tree.driver.cognition.script("go", [call("push"), answer("done")]);
+    let run = tree.submit_to(THINKER, "go").await.unwrap();
+    tree.advance_to(12).await;
+    tree.stop(2).await;
+    assert_eq!(tree.end_of(run).await, "cancelled: execution-cancelled");
+    tree.start().await;
+    tree.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_cancelled_while_the_ledger_refuses_its_steps() {
+    let tree = thinker().await;
+    tree.driver.cognition.script("go", [call("push"), answer("done")]);
+    let run = tree.submit_to(THINKER, "go").await.unwrap();
+    tree.advance_to(5).await;
+    tree.faults.fail(GatedCall::Record, 30);
+    tree.advance_to(15).await;
+    tree.cancel(run).await.unwrap();
+    tree.wait(run).await;
+    tree.advance_to(100).await;
+    assert_eq!(tree.driver.cognition.effects(), [""; 0]);
+    tree.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_tool_is_an_error_of_its_call() {
+    let tree = TestTree::of([change_tool(|tool| tool.timeout = Duration::from_secs(3))]).await;
+    tree.driver.cognition.script("go", [call("look"), answer("done")]);
+    let run = tree.submit_to(THINKER, "go").await.unwrap();
+    assert_eq!(tree.wait(run).await, "completed");
+    let steps = steps(&tree, run).await;
+    assert!(steps[1].starts_with("1 error look: the tool gave no result within 3 s"), "{steps:?}");
+    tree.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_to_a_changed_tool_is_not_repeated() {
+    let mut tree = thinker().await;
+    tree.driver.cognition.script("go", [call("look"), answer("done")]);
+    let run = tree.submit_to(THINKER, "go").await.unwrap();
+    tree.advance_to(15).await;
+    tree.restart_with(|specs| *specs = vec![change_tool(|tool| tool.idempotent = false)]).await;
+    assert_eq!(tree.wait(run).await, "completed");
+    assert_eq!(tree.driver.cognition.effects(), ["look {}"]);
+    let steps = steps(&tree, run).await;
+    assert!(steps[1].starts_with("1 error look: outcome unknown"), "{steps:?}");
+    tree.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_keeps_the_limit_of_its_start() {
+    let mut tree = TestTree::of([cognitive_spec(THINKER, 2)]).await;
+    tree.driver.cognition.script("go", [call("look")]);
+    let run = tree.submit_to(THINKER, "go").await.unwrap();
+    tree.advance_to(5).await;
+    tree.restart_with(|specs| *specs = vec![cognitive_spec(THINKER, 50)]).await;
+    assert_eq!(tree.wait(run).await, "failed: steps-exhausted");
+    assert_eq!(steps(&tree, run).await.len(), 4);
+    tree.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_in_json_is_also_a_data_part() {
+    let tree = thinker().await;
+    let object = reply_with_calls(&[("final_answer", r#"{"answer":{"a":[1]}}"#)]);
+    tree.driver.cognition.script("go", [object]);
+    let run = tree.submit_to(THINKER, "go").await.unwrap();
+    assert_eq!(tree.wait(run).await, "completed");
+    let mut parts = Vec::new();
+    for event in tree.ledger.events(run, 0).await.unwrap() {
+        let EventKind::Artifact { pieces, .. } = event.data else { continue };
+        for piece in pieces {
+            parts.push((piece.kind, tree.ledger.text(run, piece.text).await.unwrap()));
+        }
+    }
+    let text = r#"{"a":[1]}"#.to_owned();
+    assert_eq!(parts, [(PartKind::Text, text.clone()), (PartKind::Data, text)]);
     tree.end().await;
 }

@@ -119,7 +119,7 @@ impl ModelClient {
         match fault {
             CallFault::Unusable(clause) => Err(CompletionError::Unusable(clause.to_owned())),
             CallFault::Refused { code, clause } => Err(self.failed(code, &clause)),
-            CallFault::Passing { clause } => next
+            CallFault::Transient { clause } => next
                 .map(|next| next.fault)
                 .ok_or_else(|| self.failed(Code::ModelUnavailable, &clause)),
             CallFault::RateLimited { until } => {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::header::HeaderValue;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -44,7 +45,7 @@ pub(crate) fn find_cause<'e, E: Error + 'static>(
     error_chain(error).find_map(<dyn Error>::downcast_ref)
 }
 
-/// Returns the innermost cause as text: the outer ones say only that something failed.
+/// Returns the innermost cause as text, because the outer ones state only that something failed.
 pub(crate) fn innermost_cause(error: &(dyn Error + 'static)) -> String {
     error_chain(error).last().map(ToString::to_string).unwrap_or_default()
 }
@@ -58,4 +59,15 @@ fn error_chain<'e>(
         let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| error.source())
     })
+}
+
+/// Value of the header field `User-Agent`.
+pub(crate) const PRODUCT: &str = concat!("algonius/", env!("CARGO_PKG_VERSION"));
+
+/// Returns the value of the header field `Authorization`; `None` if the secret is not valid in HTTP.
+pub(crate) fn bearer(secret: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {secret}")).ok()?;
+    // Keeps the secret out of the debug output of the headers.
+    value.set_sensitive(true);
+    Some(value)
 }

@@ -1,11 +1,11 @@
-//! Cognitive agents: a simulated model decides, and the tools of the service answer.
+//! Cognitive agents, with a simulated model and the tools of the service.
 
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed_with, failed_with, id, json_rpc_call, outcome, state};
 use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
 use crate::harness::processes::cpu_ticks;
-use crate::harness::{Service, Setup, message};
+use crate::harness::{Service, Setup, message, poll_until};
 
 /// Tools, and agents with them. `MODEL` is the address of the model.
 const AGENTS: &str = r#"
@@ -76,13 +76,13 @@ async fn a_model_calls_tools_until_it_has_an_answer() {
     assert_eq!(
         summary(&steps),
         [
-            "1 tool_call now",
-            "1 tool_call remember",
+            "1 tool-call now",
+            "1 tool-call remember",
             "1 observation now",
             "1 observation remember",
-            "2 tool_call recall",
+            "2 tool-call recall",
             "2 observation recall",
-            "3 tool_call final_answer",
+            "3 tool-call final_answer",
             "3 observation final_answer",
         ]
     );
@@ -137,7 +137,7 @@ async fn a_wrong_reply_is_an_error_that_the_model_reads() {
     let reasons = ["calls no tool", "no tool `open`", "`text` is needed"];
     assert_eq!(errors.len(), reasons.len(), "{steps:?}");
     for (error, reason) in errors.iter().zip(reasons) {
-        assert_eq!(error["cause"], "refused_reply");
+        assert_eq!(error["cause"], "refused-reply");
         let text = error["text"].as_str().unwrap();
         assert!(text.contains(reason) && text.contains("`recall`, `final_answer`"), "{text}");
     }
@@ -145,11 +145,12 @@ async fn a_wrong_reply_is_an_error_that_the_model_reads() {
 
 #[tokio::test]
 async fn a_run_fails_with_the_reason_of_its_model() {
-    let (_model, service) = start().await;
+    let (model, service) = start().await;
     let long = [calls(&[("now", json!({}))])];
     let cases = [
         (directed("long", &long), "steps-exhausted"),
         ("[[mock status=400]]".to_owned(), "model-refused"),
+        ("[[mock status=403]]".to_owned(), "model-refused"),
         ("[[mock status=404]]".to_owned(), "model-refused"),
         ("[[mock garbage turns=[{}]]]".to_owned(), "model-unusable"),
         (directed("empty", &[json!({"text": ""})]), "model-unusable"),
@@ -160,7 +161,12 @@ async fn a_run_fails_with_the_reason_of_its_model() {
         let task = service.send("thinker", &text).await;
         assert_eq!(outcome(&task), failed_with(code), "{text}: {task}");
     }
+    let count = model.requests().await.len();
+    let task = service.start_task("thinker", "again").await;
     assert_eq!(outcome(&service.send("echo", "served").await), completed_with("served"));
+    let waiting = service.execution(&task).await;
+    assert!(waiting["outcome"].is_null(), "it waits for another key: {waiting}");
+    assert_eq!(model.requests().await.len(), count, "a refused key is not sent again");
 }
 
 #[tokio::test]
@@ -176,7 +182,7 @@ async fn a_provider_that_fails_for_a_moment_is_called_again() {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_drops_the_request_to_its_model() {
+async fn a_run_is_cancelled_while_its_model_replies() {
     let (model, service) = start().await;
     let task = service.start_task("thinker", "[[mock hang]] endless").await;
     model.wait_for_request("endless").await;
@@ -190,6 +196,8 @@ async fn a_stream_shows_the_steps_without_their_text() {
     let turns = [calls(&[("remember", json!({"text": "hidden"}))]), final_answer("done")];
     let body = json_rpc_call("message/stream", &message(&directed("go", &turns)));
     let text = service.post("/agents/thinker/v1", &body).await.body;
+    // The result of the tool is in the text of the observation only.
+    assert!(!text.contains("stored"), "{text}");
     for expected in [r#""step":"tool-call""#, r#""step":"observation""#, r#""tool":"remember""#] {
         assert!(text.contains(expected), "no {expected} in {text}");
     }
@@ -209,16 +217,37 @@ async fn the_command_line_shows_the_steps() {
     assert!(lines[3].ends_with(r": two\nlines"), "{output:?}");
     let echo = service.send("echo", "x").await;
     let output = service.command(&["tasks", "show", &id(&echo), "--steps"], "").await;
-    assert!(output.stderr.contains("no steps") || output.stdout.contains("no steps"), "{output:?}");
+    assert_eq!((output.exit_code, output.stdout.as_str()), (Some(0), ""), "{output:?}");
+    assert!(output.stderr.contains("this task has no steps"), "{output:?}");
+}
+
+/// Key of the model, which is a secret of the configuration.
+const KEY: &str = "model-key-1234567890";
+
+fn setup_with_key(model: &MockModel) -> Setup {
+    let provider = "[models.local]\napi_key_env = \"MODEL_KEY\"";
+    let text = AGENTS.replace("MODEL", &model.base_url()).replace("[models.local]", provider);
+    Setup::new(&text).env("MODEL_KEY", KEY)
+}
+
+#[tokio::test]
+async fn an_interrupted_run_with_a_redacted_step_fails() {
+    let model = MockModel::start(&["--key", KEY]);
+    let mut service = setup_with_key(&model).start().await;
+    let turns = [calls(&[("remember", json!({"text": KEY}))]), json!({"text": "late", "delay": 4})];
+    let run = service.start_task("thinker", &directed("go", &turns)).await;
+    let is_recorded = async || (model.requests().await.len() == 2).then_some(());
+    poll_until("the second request", is_recorded).await;
+    service.kill9().await;
+    service.restart().await;
+    let task = service.wait_for_end("thinker", &run).await;
+    assert_eq!(outcome(&task), failed_with("interrupted"));
 }
 
 #[tokio::test]
 async fn secrets_are_redacted_in_steps_and_notes() {
-    let model = MockModel::start(&["--key", "model-key-1234567890"]);
-    let text = AGENTS
-        .replace("MODEL", &model.base_url())
-        .replace("[models.local]", "[models.local]\napi_key_env = \"MODEL_KEY\"");
-    let service = Setup::new(&text).env("MODEL_KEY", "model-key-1234567890").start().await;
+    let model = MockModel::start(&["--key", KEY]);
+    let service = setup_with_key(&model).start().await;
     let turns = [
         calls(&[("remember", json!({"text": "the key is model-key-1234567890"}))]),
         calls(&[("recall", json!({"query": "key"}))]),
@@ -229,7 +258,9 @@ async fn secrets_are_redacted_in_steps_and_notes() {
     let steps = steps(&service, &id(&task)).await;
     let all = format!("{steps:?}{task}");
     assert!(!all.contains("model-key-1234567890"), "{all}");
-    assert!(steps.iter().any(|step| step["redacted"] == 1), "{steps:?}");
+    let redacted: Vec<_> = steps.iter().filter(|step| step["redacted"] == 1).collect();
+    // The note, and the call and the result with the answer. The found note was stored redacted.
+    assert_eq!(redacted.len(), 3, "{steps:?}");
     let ledger = service.setup.ledger_bytes();
     let key = b"model-key-1234567890";
     assert!(!ledger.windows(key.len()).any(|bytes| bytes == key), "the key is in the ledger");
@@ -246,15 +277,16 @@ async fn an_agent_reads_no_files() {
     assert_eq!(outcome(&ended), failed_with("input-rejected"), "{ended}");
 }
 
+/// A busy loop would use about 200 ticks in two seconds.
 #[tokio::test]
-async fn a_waiting_run_uses_no_processor_time() {
+async fn a_run_that_waits_for_a_reply_runs_no_busy_loop() {
     let (model, service) = start().await;
-    let task = service.start_task("thinker", "[[mock delay=3]] slow").await;
+    let task = service.start_task("thinker", "[[mock hang]] slow").await;
     model.wait_for_request("slow").await;
     let before = cpu_ticks(service.pid());
     // The processor time during the wait is the subject of the test.
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     let used = cpu_ticks(service.pid()) - before;
     assert!(used < 50, "{used} ticks in two seconds");
-    service.cancel("thinker", &task).await;
+    assert_eq!(state(&service.cancel("thinker", &task).await), "canceled", "the run waited");
 }

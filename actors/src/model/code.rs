@@ -187,15 +187,15 @@ codes! {
     /// A member of the team cannot accept requests.
     MemberUnavailable = "member-unavailable", Transient,
         "see in `/status` why the member accepts no request, then send the message again";
-    /// A cognitive agent used all its steps without an answer.
+    /// A cognitive agent used all its model turns without an answer.
     StepsExhausted = "steps-exhausted", Agent,
-        "read the steps with `algonius tasks show --steps`, then ask for less or raise `max_steps` of the agent";
+        "read the steps with `algonius tasks show --steps`, then request less in one message or raise `max_steps` of the agent";
     /// The provider of the model gave no reply.
     ModelUnavailable = "model-unavailable", Transient,
-        "see that the provider at `base_url` runs and can be reached, then send the message again";
+        "check that the provider at `base_url` runs and can be reached, then send the message again";
     /// The provider of the model refused the request.
     ModelRefused = "model-refused", Permanent,
-        "see that the provider has the model of `model_id`, and that the model accepts tools and a conversation of this length";
+        "check that the provider has the model of `model_id`, and that the model accepts tools and a conversation of this length";
     /// The replies of the model could not be used.
     ModelUnusable = "model-unusable", Agent,
         "read the steps with `algonius tasks show --steps`, and choose a model that can call tools";

@@ -42,14 +42,14 @@ impl fmt::Debug for ModelMessage {
     }
 }
 
-/// Call of a tool by a model.
+/// Call in the conversation with a model.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ModelCall {
     /// Id of the call in its conversation.
     pub id: String,
     /// Name of the tool.
     pub tool: String,
-    /// Arguments as the text of a JSON object; a model may write something else.
+    /// Arguments as the text of a JSON object.
     pub arguments: String,
 }
 
@@ -57,6 +57,22 @@ impl fmt::Debug for ModelCall {
     /// Omits the arguments.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ModelCall").field("tool", &self.tool).finish_non_exhaustive()
+    }
+}
+
+/// Call that a reply requests.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ReplyCall {
+    /// Name of the tool.
+    pub tool: String,
+    /// Arguments as the text of a JSON object; a model may write something else.
+    pub arguments: String,
+}
+
+impl fmt::Debug for ReplyCall {
+    /// Omits the arguments.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplyCall").field("tool", &self.tool).finish_non_exhaustive()
     }
 }
 
@@ -89,8 +105,8 @@ pub struct CompletionRequest {
 pub struct ModelReply {
     /// Text of the reply.
     pub text: String,
-    /// Calls, in the order of the reply.
-    pub calls: Vec<ModelCall>,
+    /// Calls, in the order of the reply. The ids of the provider are not kept: the run numbers its calls.
+    pub calls: Vec<ReplyCall>,
     /// Used tokens; `None` if the provider does not report them.
     pub tokens: Option<TokenCounts>,
     /// True if the provider cut the reply off at the greatest length.

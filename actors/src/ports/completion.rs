@@ -22,6 +22,7 @@ pub trait Completions: Send + Sync + 'static {
     /// Requests a reply. A dropped future drops the request.
     ///
     /// # Errors
-    /// The reason why there is no reply.
+    /// Returns `Failed` with the failure of the run if the provider gave no reply, and `Unusable` if its answer is no
+    /// reply.
     async fn complete(&self, request: CompletionRequest) -> Result<ModelReply, CompletionError>;
 }

@@ -10,7 +10,7 @@ use crate::model::agent::cognitive::ToolSpec;
 use crate::model::id::{AgentId, ExecutionId};
 
 /// Call of a tool. The arguments are checked against the tool's inputs, and raw.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ToolInvocation {
     /// Agent on whose behalf the tool is called.
     pub agent: AgentId,
@@ -26,6 +26,17 @@ pub struct ToolInvocation {
     pub redactor: TextRedactor,
 }
 
+impl fmt::Debug for ToolInvocation {
+    /// Omits the arguments.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolInvocation")
+            .field("agent", &self.agent)
+            .field("execution", &self.execution)
+            .field("step", &self.step)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Function that removes the secrets from a text.
 #[derive(Clone)]
 pub struct TextRedactor(pub Arc<dyn Fn(&str) -> String + Send + Sync>);
@@ -38,18 +49,12 @@ impl TextRedactor {
     }
 }
 
-impl fmt::Debug for TextRedactor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TextRedactor")
-    }
-}
-
 /// Tools of this service.
 #[async_trait]
 pub trait Tools: Send + Sync + 'static {
     /// Performs a call, and returns its result as text. A dropped future ends the call.
     ///
     /// # Errors
-    /// The sentence of the tool that explains its failure.
+    /// Returns a sentence for the model that explains the failure.
     async fn call(&self, call: ToolInvocation) -> Result<String, String>;
 }

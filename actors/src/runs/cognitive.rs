@@ -1,7 +1,8 @@
 //! Driver of cognitive agents: each attempt is a run, in which a model decides on tool calls until it has an answer.
 //!
-//! A run holds no process. Its facts are events of its execution, so a run can always be claimed and resumed.
+//! `actions` performs the actions, `recording` writes the steps between them. A run holds no process. Its facts are events of its execution, so a run can always be claimed and resumed.
 
+mod actions;
 mod recording;
 mod restoring;
 mod run;
@@ -10,9 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tracing::Instrument;
 
 use self::run::CognitiveAttempt;
 use crate::driver::report::Reporter;
@@ -26,7 +24,7 @@ use crate::model::execution::request::Request;
 use crate::model::id::ExecutionId;
 use crate::ports::completion::Completions;
 use crate::ports::tools::Tools;
-use crate::runs::stop_order::StopOrder;
+use crate::runs::attempt::{RunHandle, RunStart};
 
 /// Driver of a cognitive agent. It needs a tokio runtime.
 pub struct CognitiveDriver {
@@ -46,17 +44,15 @@ impl CognitiveDriver {
         Self { requests_slot, completions, tools }
     }
 
-    fn spawn_run(&self, work: Work, reporter: Reporter, is_resumed: bool) -> Lease {
-        let (stop, stop_order) = watch::channel(false);
+    fn spawn_run(&self, work: Work, reporter: Reporter, start: RunStart) -> Lease {
         let (run, slot) = (work.execution, self.requests_slot.clone());
         let (completions, tools) = (Arc::clone(&self.completions), Arc::clone(&self.tools));
-        let attempt = async move {
+        let task = RunHandle::spawn(async move |stop| {
             let requests = RunRequests::new(slot.requests().await);
-            let attempt = CognitiveAttempt { requests, completions, tools, work, is_resumed };
-            attempt.run(reporter, StopOrder::new(stop_order)).await;
-        };
-        let task = tokio::spawn(attempt.instrument(tracing::Span::current()));
-        Box::new(CognitiveLease { run, stop, task: Some(task) })
+            let attempt = CognitiveAttempt { requests, completions, tools, work, start };
+            attempt.run(reporter, stop).await;
+        });
+        Box::new(CognitiveLease { run, task })
     }
 }
 
@@ -68,7 +64,7 @@ impl Driver for CognitiveDriver {
     }
 
     fn start(&self, work: Work, reporter: Reporter) -> Lease {
-        self.spawn_run(work, reporter, false)
+        self.spawn_run(work, reporter, RunStart::New)
     }
 
     fn claim(&self, _: ExecutionId, _: AttemptId) -> Option<ClaimedWork> {
@@ -77,35 +73,25 @@ impl Driver for CognitiveDriver {
     }
 
     fn resume(&self, work: Work, reporter: Reporter) -> Lease {
-        self.spawn_run(work, reporter, true)
+        self.spawn_run(work, reporter, RunStart::Resumed)
     }
 }
 
-/// Lease of a run. If it is dropped without a clean-up, the run stops at once: another actor resumes it.
+/// Lease of a run.
 struct CognitiveLease {
     run: ExecutionId,
-    stop: watch::Sender<bool>,
-    task: Option<JoinHandle<()>>,
+    task: RunHandle,
 }
 
 #[async_trait]
 impl AttemptLease for CognitiveLease {
     fn stop(&self) {
-        self.stop.send_replace(true);
+        self.task.stop();
     }
 
     async fn clean(mut self: Box<Self>) {
-        let Some(task) = self.task.as_mut() else { return };
-        if let Err(error) = task.await {
+        if let Err(error) = self.task.join().await {
             tracing::error!(execution = %self.run, %error, "run of a cognitive agent failed");
-        }
-    }
-}
-
-impl Drop for CognitiveLease {
-    fn drop(&mut self) {
-        if let Some(task) = &self.task {
-            task.abort();
         }
     }
 }

@@ -5,17 +5,14 @@
 mod hop_sending;
 mod hop_wait;
 mod run;
-mod run_end;
+mod run_failure;
 mod run_output;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tracing::Instrument;
 
-use self::run::{RunStart, TeamAttempt};
+use self::run::TeamAttempt;
 use crate::driver::report::Reporter;
 use crate::driver::{AttemptLease, ClaimedWork, Driver, Lease, Work};
 use crate::gateway::requests::RunRequests;
@@ -25,7 +22,7 @@ use crate::model::agent::workspace::Workspace;
 use crate::model::execution::AttemptId;
 use crate::model::execution::request::Request;
 use crate::model::id::ExecutionId;
-use crate::runs::stop_order::StopOrder;
+use crate::runs::attempt::{RunHandle, RunStart};
 
 /// Reason in the history of the hops of a run that ends.
 const RUN_ENDS: &str = "the run of its team ends";
@@ -43,19 +40,12 @@ impl TeamDriver {
     }
 
     fn spawn_run(&self, work: Work, reporter: Reporter, start: RunStart) -> Lease {
-        let (stop, stop_order) = watch::channel(false);
         let (run, slot) = (work.execution, self.requests_slot.clone());
-        let attempt = async move {
+        let task = RunHandle::spawn(async move |stop| {
             let requests = RunRequests::new(slot.requests().await);
-            TeamAttempt::new(requests, work, start).run(reporter, StopOrder::new(stop_order)).await;
-        };
-        let task = tokio::spawn(attempt.instrument(tracing::Span::current()));
-        Box::new(TeamLease {
-            run,
-            requests_slot: self.requests_slot.clone(),
-            stop,
-            task: Some(task),
-        })
+            TeamAttempt::new(requests, work, start).run(reporter, stop).await;
+        });
+        Box::new(TeamLease { run, requests_slot: self.requests_slot.clone(), task })
     }
 }
 
@@ -90,34 +80,24 @@ impl Driver for TeamDriver {
 struct TeamLease {
     run: ExecutionId,
     requests_slot: RequestsSlot,
-    stop: watch::Sender<bool>,
-    task: Option<JoinHandle<()>>,
+    task: RunHandle,
 }
 
 #[async_trait]
 impl AttemptLease for TeamLease {
     fn stop(&self) {
-        self.stop.send_replace(true);
+        self.task.stop();
     }
 
     async fn clean(mut self: Box<Self>) {
-        let Some(task) = self.task.as_mut() else { return };
-        let result = task.await;
+        let result = self.task.join().await;
         if let Err(error) = &result {
             tracing::error!(execution = %self.run, %error, "run of a team failed");
         }
         // A run ends its hops before its own end. One that was suspending itself when it had to stop has left them.
-        if result.is_err() || *self.stop.borrow() {
+        if result.is_err() || self.task.has_to_stop() {
             let requests = RunRequests::new(self.requests_slot.requests().await);
             requests.end_hops(self.run, RUN_ENDS).await;
-        }
-    }
-}
-
-impl Drop for TeamLease {
-    fn drop(&mut self) {
-        if let Some(task) = &self.task {
-            task.abort();
         }
     }
 }

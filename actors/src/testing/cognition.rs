@@ -14,7 +14,7 @@ use crate::model::agent::cognitive::{
     CognitiveLayer, CognitiveSpec, InputType, ModelReference, ToolHandler, ToolInput, ToolSpec,
 };
 use crate::model::agent::{AgentSpec, RetrySpec, WorkerFacts};
-use crate::model::completion::{CompletionRequest, ModelCall, ModelMessage, ModelReply};
+use crate::model::completion::{CompletionRequest, ModelMessage, ModelReply, ReplyCall};
 use crate::model::observation::telemetry_events::TokenCounts;
 use crate::ports::completion::{CompletionError, Completions};
 use crate::ports::tools::{ToolInvocation, Tools};
@@ -120,8 +120,7 @@ fn turns(messages: &[ModelMessage]) -> usize {
 /// # Errors
 /// Never.
 pub fn reply_with_calls(calls: &[(&str, &str)]) -> ScriptedReply {
-    let call = |(tool, arguments): &(&str, &str)| ModelCall {
-        id: "id".to_owned(),
+    let call = |(tool, arguments): &(&str, &str)| ReplyCall {
         tool: (*tool).to_owned(),
         arguments: (*arguments).to_owned(),
     };

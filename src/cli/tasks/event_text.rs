@@ -5,7 +5,7 @@ use algonius_actors::model::execution::event::{
     ANSWER_ARTIFACT_ID, AgentStep, Event, EventKind, FileChange, MessageRole, TextRange, ToolStage,
 };
 use algonius_actors::model::execution::hop::HopStage;
-use algonius_actors::model::execution::step::{StepRow, StepType};
+use algonius_actors::model::execution::step::{StepErrorCause, StepRecord, StepType};
 use algonius_actors::model::execution::{Interruption, State, StateChange};
 use algonius_actors::model::permission::PermissionVerdict;
 
@@ -82,20 +82,26 @@ fn event_sentence(kind: &EventKind) -> Option<String> {
             Some(format!("{rule} {verb} {tool}"))
         }
         EventKind::Hop { hop, stage } => Some(hop_sentence(*hop, stage)),
-        EventKind::StepRow { row, .. } => Some(run_step_sentence(row)),
+        EventKind::RunStep { row, .. } => Some(run_step_sentence(row)),
         EventKind::Warning { message } => Some(format!("warning: {message}")),
         // Processes, heartbeats, sessions and measurements: events for programs.
         _ => None,
     }
 }
 
-fn run_step_sentence(row: &StepRow) -> String {
-    let StepRow { number, turn, step_type, tool, .. } = row;
+fn run_step_sentence(row: &StepRecord) -> String {
+    let StepRecord { number, turn, step_type, tool, .. } = row;
     let clause = match (step_type, tool.as_deref()) {
         (StepType::Thought, _) => "text of the model".to_owned(),
         (StepType::ToolCall, Some(tool)) => format!("the model calls {tool}"),
         (StepType::Observation, Some(tool)) => format!("{tool} returned a result"),
+        (StepType::Error, Some(tool)) if row.cause == Some(StepErrorCause::Interrupted) => {
+            format!("the outcome of {tool} is unknown")
+        }
         (StepType::Error, Some(tool)) => format!("{tool} failed"),
+        (StepType::Error, None) if row.cause == Some(StepErrorCause::UnusableReply) => {
+            "the reply of the model could not be used".to_owned()
+        }
         (StepType::Error, None) => "the reply of the model was refused".to_owned(),
         (step_type, None) => step_type.as_str().to_owned(),
     };

@@ -1,6 +1,6 @@
 //! `algonius tasks show --steps`: the steps of a cognitive agent's run.
 
-use algonius_actors::model::execution::step::{StepRow, StepType};
+use algonius_actors::model::execution::step::{StepRecord, StepType};
 
 use crate::cli::client::ServiceClient;
 use crate::cli::error::CliError;
@@ -38,7 +38,7 @@ pub(crate) async fn show_steps(
 /// Returns a step as one line: the model and the tools choose the text, and a line break in it would look like another
 /// step.
 fn step_line(step: &StepEntry) -> String {
-    let StepRow { number, turn, step_type, tool, call, duration_ms, .. } = &step.row;
+    let StepRecord { number, turn, step_type, tool, call, duration_ms, .. } = &step.row;
     let subject = match (step_type, tool) {
         (StepType::Thought, _) => "thought".to_owned(),
         (StepType::ToolCall, Some(tool)) => format!("call {tool}"),

@@ -16,10 +16,10 @@ use serde_json::Value;
 use tokio::time::timeout;
 use tokio_rustls::rustls;
 
-use super::chat_reply::{CallIds, ChatCompletion};
+use super::chat_reply::ChatCompletion;
 use super::chat_request;
 use crate::drivers::adapters::failure::parse_retry_after;
-use crate::platform::http_client::{OutgoingClient, find_cause};
+use crate::platform::http_client::{OutgoingClient, PRODUCT, bearer, find_cause};
 
 /// Greatest length of a reply in bytes.
 const MAX_REPLY_BYTES: usize = 8 << 20;
@@ -35,7 +35,7 @@ pub(super) enum CallFault {
     /// A repetition would fail too.
     Refused { code: Code, clause: String },
     /// A repetition may succeed.
-    Passing { clause: String },
+    Transient { clause: String },
     /// The provider received too many calls.
     RateLimited { until: Option<DateTime<Utc>> },
 }
@@ -45,7 +45,6 @@ pub(super) struct ChatCall {
     address: Uri,
     authorization: Option<HeaderValue>,
     body: Bytes,
-    call_ids: CallIds,
     timeout: Duration,
 }
 
@@ -53,19 +52,13 @@ impl ChatCall {
     /// Prepares a call; returns `None` if the address or the key of the provider is not valid in HTTP.
     pub(super) fn new(provider: &ModelProvider, request: &CompletionRequest) -> Option<Self> {
         let authorization = match &provider.key {
-            Some(key) => {
-                let mut value = HeaderValue::from_str(&format!("Bearer {}", key.0)).ok()?;
-                // Keeps the key out of the debug output of the headers.
-                value.set_sensitive(true);
-                Some(value)
-            }
+            Some(key) => Some(bearer(&key.0)?),
             None => None,
         };
         Some(Self {
             address: format!("{}/chat/completions", provider.base_url).parse().ok()?,
             authorization,
             body: Bytes::from(chat_request::document(request).to_string()),
-            call_ids: CallIds::of(&request.messages),
             timeout: provider.timeout,
         })
     }
@@ -87,19 +80,19 @@ impl ChatCall {
             let response = http.request(request).await.map_err(|error| connection_fault(&error))?;
             match status_fault(&response, clock) {
                 Some(fault) => Err(fault),
-                None => self.read(response.into_body()).await,
+                None => read_reply(response.into_body()).await,
             }
         };
         timeout(self.timeout, answered).await.unwrap_or_else(|_elapsed| {
             let seconds = self.timeout.as_secs_f64();
-            Err(CallFault::Passing { clause: format!("gave no whole reply within {seconds} s") })
+            Err(CallFault::Transient { clause: format!("gave no whole reply within {seconds} s") })
         })
     }
 
     /// Returns the request; `None` if its address is not one of a request.
     pub(super) fn request(&self) -> Option<Request<Full<Bytes>>> {
         let mut request = Request::post(self.address.clone())
-            .header(USER_AGENT, concat!("algonius/", env!("CARGO_PKG_VERSION")))
+            .header(USER_AGENT, PRODUCT)
             .header(ACCEPT, "application/json")
             .header(CONTENT_TYPE, "application/json");
         if let Some(authorization) = &self.authorization {
@@ -107,25 +100,25 @@ impl ChatCall {
         }
         request.body(Full::from(self.body.clone())).ok()
     }
+}
 
-    /// Reads a reply of limited length. Its parts are parsed where they are, so that no copy of the whole exists.
-    async fn read(&self, body: Incoming) -> Result<ModelReply, CallFault> {
-        if body.size_hint().lower() > MAX_REPLY_BYTES as u64 {
-            return Err(CallFault::Unusable(TOO_LONG));
-        }
-        let parts = Limited::new(body, MAX_REPLY_BYTES).collect().await.map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                CallFault::Unusable(TOO_LONG)
-            } else {
-                CallFault::Passing { clause: "ended its reply early".to_owned() }
-            }
-        })?;
-        let completion: Option<ChatCompletion> =
-            serde_json::from_reader(parts.aggregate().reader()).ok();
-        completion
-            .and_then(|completion| completion.into_reply(self.call_ids.clone()))
-            .ok_or(CallFault::Unusable("is not a chat completion"))
+/// Reads a reply of limited length. Its parts are parsed where they are, so that no copy of the whole exists.
+async fn read_reply(body: Incoming) -> Result<ModelReply, CallFault> {
+    if body.size_hint().lower() > MAX_REPLY_BYTES as u64 {
+        return Err(CallFault::Unusable(TOO_LONG));
     }
+    let parts = Limited::new(body, MAX_REPLY_BYTES).collect().await.map_err(|error| {
+        if error.is::<LengthLimitError>() {
+            CallFault::Unusable(TOO_LONG)
+        } else {
+            CallFault::Transient { clause: "ended its reply early".to_owned() }
+        }
+    })?;
+    let completion: Option<ChatCompletion> =
+        serde_json::from_reader(parts.aggregate().reader()).ok();
+    completion
+        .and_then(ChatCompletion::into_reply)
+        .ok_or(CallFault::Unusable("is not a chat completion"))
 }
 
 fn connection_fault(error: &hyper_util::client::legacy::Error) -> CallFault {
@@ -138,7 +131,7 @@ fn connection_fault(error: &hyper_util::client::legacy::Error) -> CallFault {
         true => "could not be reached",
         false => "ended the connection before its reply",
     };
-    CallFault::Passing { clause: clause.to_owned() }
+    CallFault::Transient { clause: clause.to_owned() }
 }
 
 /// Returns the fault of a response without success. The text of the provider may contain input, so it is not read.
@@ -153,13 +146,14 @@ fn status_fault(response: &Response<Incoming>, clock: &dyn Clock) -> Option<Call
             let until = header.and_then(|value| parse_retry_after(&value, clock.now()));
             CallFault::RateLimited { until }
         }
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => CallFault::Refused {
+        StatusCode::UNAUTHORIZED => CallFault::Refused {
             code: Code::NotAuthenticated,
             clause: format!("did not accept the key, with status {number}"),
         },
         _ if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
-            CallFault::Passing { clause: format!("answered with status {number}") }
+            CallFault::Transient { clause: format!("answered with status {number}") }
         }
+        // Some providers answer 403 about the content of one request, which does not concern the key.
         // A redirect is a refusal too, so that the key reaches the configured address alone.
         _ => CallFault::Refused {
             code: Code::ModelRefused,

@@ -1,8 +1,6 @@
 //! Chat completion of a provider, and its conversion into a reply.
 
-use std::collections::HashSet;
-
-use algonius_actors::model::completion::{ModelCall, ModelMessage, ModelReply};
+use algonius_actors::model::completion::{ModelReply, ReplyCall};
 use algonius_actors::model::observation::telemetry_events::TokenCounts;
 use serde::Deserialize;
 use serde_json::Value;
@@ -33,8 +31,6 @@ struct ChatMessage {
 
 #[derive(Deserialize)]
 struct ChatToolCall {
-    #[serde(default)]
-    id: Option<String>,
     function: ChatFunction,
 }
 
@@ -46,46 +42,11 @@ struct ChatFunction {
     arguments: Value,
 }
 
-/// Ids of the calls of a conversation. Some providers give none, or the same ones in each reply.
-#[derive(Clone)]
-pub(super) struct CallIds {
-    used: HashSet<String>,
-    message_count: usize,
-}
-
-impl CallIds {
-    /// Returns the ids in a conversation so far.
-    pub(super) fn of(messages: &[ModelMessage]) -> Self {
-        let calls = messages.iter().flat_map(|message| match message {
-            ModelMessage::Assistant { calls, .. } => calls.as_slice(),
-            ModelMessage::System(_) | ModelMessage::User(_) | ModelMessage::ToolResult { .. } => {
-                &[]
-            }
-        });
-        let used = calls.map(|call| call.id.clone()).collect();
-        Self { used, message_count: messages.len() }
-    }
-
-    /// Returns the id of a call: that of the provider if no other call of the conversation has it.
-    fn next(&mut self, provided: Option<String>) -> String {
-        let provided = provided.filter(|id| !id.is_empty() && !self.used.contains(id));
-        let id = provided.unwrap_or_else(|| {
-            let message = self.message_count;
-            let unused = |id: &String| !self.used.contains(id);
-            let mut ids = (1..).map(|number: u64| format!("call-{message}-{number}"));
-            ids.find(unused).unwrap_or_default()
-        });
-        self.used.insert(id.clone());
-        id
-    }
-}
-
 impl ChatCompletion {
     /// Returns the first choice as a reply; `None` if there is no choice.
-    pub(super) fn into_reply(self, mut ids: CallIds) -> Option<ModelReply> {
+    pub(super) fn into_reply(self) -> Option<ModelReply> {
         let ChatChoice { message, finish_reason } = self.choices.into_iter().next()?;
-        let calls = message.tool_calls.unwrap_or_default().into_iter().map(|call| ModelCall {
-            id: ids.next(call.id),
+        let calls = message.tool_calls.unwrap_or_default().into_iter().map(|call| ReplyCall {
             tool: call.function.name,
             arguments: arguments_text(call.function.arguments),
         });

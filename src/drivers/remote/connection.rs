@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::event_stream::RemoteEvents;
 use super::failures::RemoteFault;
-use crate::platform::http_client::{self, OutgoingClient};
+use crate::platform::http_client::{self, OutgoingClient, PRODUCT, bearer};
 
 /// Time limit for the answer to a call that waits for no work.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -131,17 +131,14 @@ fn build_request(
     let mut request = Request::builder()
         .method(method)
         .uri(format!("{}{path}", remote.url))
-        .header(USER_AGENT, concat!("algonius/", env!("CARGO_PKG_VERSION")))
+        .header(USER_AGENT, PRODUCT)
         .header(ACCEPT, accept_header)
         .header("A2A-Version", remote.version.as_str());
     if body.is_some() {
         request = request.header(CONTENT_TYPE, "application/json");
     }
     if let Some(token) = &remote.token {
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", token.0)).ok()?;
-        // Keeps the token out of the debug output of the headers.
-        value.set_sensitive(true);
-        request = request.header(AUTHORIZATION, value);
+        request = request.header(AUTHORIZATION, bearer(&token.0)?);
     }
     let body = body.map(|body| body.to_string()).unwrap_or_default();
     request.body(Full::from(body)).ok()

@@ -14,6 +14,9 @@ const MAX_NOTES: u32 = 1000;
 /// Greatest length of the text of a note, in bytes.
 const MAX_NOTE_BYTES: usize = 16_384;
 
+/// Greatest length of the result of a search, in bytes: less than the greatest length of a result in a run.
+const MAX_LIST_BYTES: usize = 20_000;
+
 /// Greatest number of notes in the result of a search.
 const MAX_FOUND_NOTES: u32 = 10;
 
@@ -48,9 +51,29 @@ impl ToolHandlers {
         let found = self.notes.search_notes(&call.agent, query, MAX_FOUND_NOTES).await;
         let found = found
             .map_err(|error| failure_sentence(call, &error, "the notes could not be searched"))?;
-        let entry = |note: Note| json!({ "at": rfc3339(note.at), "text": note.text });
-        Ok(Value::Array(found.into_iter().map(entry).collect()).to_string())
+        Ok(list_of(found))
     }
+}
+
+/// Returns notes as a JSON list that the run need not shorten: the last ones are left out if the list becomes too long,
+/// and the text of a first note that is too long alone is cut.
+fn list_of(notes: Vec<Note>) -> String {
+    let (mut entries, mut length) = (Vec::new(), 0);
+    for Note { at, mut text } in notes {
+        let entry = |text: &str| json!({ "at": rfc3339(at), "text": text });
+        let mut entry_length = entry(&text).to_string().len();
+        while entries.is_empty() && entry_length > MAX_LIST_BYTES {
+            text.truncate(text.floor_char_boundary(text.len() / 2));
+            text.push('…');
+            entry_length = entry(&text).to_string().len();
+        }
+        length += entry_length + 1;
+        if length > MAX_LIST_BYTES {
+            break;
+        }
+        entries.push(entry(&text));
+    }
+    Value::Array(entries).to_string()
 }
 
 /// Logs an error of the store, and returns the sentence for the model. The error names files of the service, so the

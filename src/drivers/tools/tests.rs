@@ -183,3 +183,21 @@ async fn an_error_of_the_store_is_reported_without_its_cause() {
         assert_eq!(call(&tools, handler, arguments).await, Err(sentence.to_owned()));
     }
 }
+
+#[tokio::test]
+async fn long_notes_make_a_valid_list_of_limited_length() {
+    for (text, count) in
+        [("x".repeat(16_384), 1), ("\u{1}".repeat(16_384), 1), ("x".repeat(3000), 6)]
+    {
+        let notes = Arc::<MemoryNotes>::default();
+        let tools = handlers(&notes);
+        for _ in 0..10 {
+            call(&tools, ToolHandler::AddNote, json!({ "text": text })).await.unwrap();
+        }
+        let search = tool_call(ToolHandler::SearchNotes, json!({}));
+        let list = tools.call(search).await.unwrap();
+        let found: Vec<Value> = serde_json::from_str(&list).unwrap();
+        assert_eq!(found.len(), count);
+        assert!(list.len() <= 20 << 10, "{}", list.len());
+    }
+}

@@ -1,7 +1,7 @@
 //! Shapes of `/api/v1/executions/{id}/steps`: the steps of a cognitive agent's run.
 
 use algonius_actors::model::execution::event::TextRange;
-use algonius_actors::model::execution::step::StepRow;
+use algonius_actors::model::execution::step::StepRecord;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct StepList {
 pub struct StepEntry {
     /// Facts of the step.
     #[serde(flatten)]
-    pub row: StepRow,
+    pub row: StepRecord,
     /// Time of the record.
     pub at: DateTime<Utc>,
     /// State of a call.
@@ -40,7 +40,7 @@ pub struct StepEntry {
 
 /// State of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum CallState {
     /// The call is recorded, and has no end.
     Started,

@@ -1,4 +1,4 @@
-//! The service is killed in the middle of a cognitive agent's run. The steps and the notes judge.
+//! Kills of the service during the run of a cognitive agent. The test checks the steps and the notes.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ model_id = "local/mock-1"
 tools = ["now", "remember", "recall"]
 "#;
 /// Latest moment of a kill, in milliseconds after the request: a run takes about 500 ms.
-const MAX_KILL_DELAY: u64 = 600;
+const MAX_KILL_DELAY_MS: u64 = 600;
 
 /// Returns a turn whose reply takes 100 ms, so that kills hit replies and commits alike.
 fn slow(mut turn: Value) -> Value {
@@ -61,7 +61,7 @@ async fn kills_repeat_and_lose_no_step() {
         .map(slow);
         let run = service.start_task("thinker", &directed("go", &turns)).await;
         // The moment of the kill is the subject of the test.
-        tokio::time::sleep(Duration::from_millis(random.below(MAX_KILL_DELAY))).await;
+        tokio::time::sleep(Duration::from_millis(random.below(MAX_KILL_DELAY_MS))).await;
         service.kill9().await;
         service.restart().await;
         let task = service.wait_for_end("thinker", &run).await;

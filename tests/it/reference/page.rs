@@ -206,8 +206,8 @@ const INTRO: &str = "\
 <!-- Made of config/supervisor.toml and config/examples/your-own.toml by tests/it/reference.rs. -->
 
 One TOML file. `algonius init FOLDER` writes an initial one, and `algonius check FILE` reports all of its
-faults. Every key has a default, except those of an agent's program. The values below are the defaults;
-for agents, models, tools, schedules and tokens they are examples.
+faults. Every key has a default, except those that a program, a provider, a tool or a kind of agent needs. The values
+below are the defaults; for agents, models, tools, schedules and tokens they are examples.
 
 Times are seconds (`300`, `0.5`) or text (`\"300s\"`, `\"5m\"`, `\"1h\"`). Relative paths start at the folder
 of the file. A key that is not in these tables is a fault.

@@ -143,7 +143,7 @@ impl AttemptReplay {
             | EventKind::Planned { .. }
             | EventKind::Hop { .. }
             | EventKind::StepsPlanned { .. }
-            | EventKind::StepRow { .. }
+            | EventKind::RunStep { .. }
             | EventKind::Warning { .. } => None,
         })
     }

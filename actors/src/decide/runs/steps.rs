@@ -13,10 +13,12 @@ mod tests;
 use std::time::Duration;
 
 use crate::model::agent::cognitive::FINAL_ANSWER;
-use crate::model::execution::step::{StepErrorCause, StepPlan, StepRow, StepType};
+use crate::model::execution::step::{StepErrorCause, StepPlan, StepRecord, StepType};
 
 /// Number of replies in a row that cannot be used before the run fails.
 const MAX_UNUSABLE_REPLIES: usize = 3;
+/// Greatest length of the text of all steps before another request, in bytes. Each request contains all of it.
+const MAX_RUN_BYTES: usize = 8 << 20;
 /// Text of the error after a crash that interrupted a call.
 const UNKNOWN_OUTCOME: &str = "outcome unknown: the service was interrupted while the call ran. The call may have had its \
      effect, and is not repeated. Check its effect before you make the call again.";
@@ -25,7 +27,7 @@ const UNKNOWN_OUTCOME: &str = "outcome unknown: the service was interrupted whil
 #[derive(Clone, PartialEq, Eq)]
 pub struct RunStep {
     /// Facts of the step.
-    pub row: StepRow,
+    pub row: StepRecord,
     /// Text of the step.
     pub text: String,
 }
@@ -57,13 +59,15 @@ pub enum StepAction<'r> {
     /// Send this call to its tool.
     Call(&'r RunStep),
     /// Record that the outcome of this call is unknown.
-    Abandon(&'r RunStep),
+    RecordUnknown(&'r RunStep),
     /// End the run with this answer.
     Finish(&'r str),
     /// End the run: no turn is left.
-    Exhaust,
+    FailExhausted,
     /// End the run: the replies of the model cannot be used.
-    GiveUp,
+    FailUnusable,
+    /// End the run: its steps have too much text for a further request.
+    FailTooLong,
 }
 
 impl StepRun {
@@ -111,42 +115,58 @@ impl StepRun {
         }
         if let Some(call) = self.open_call() {
             let is_repeatable = !self.may_have_sent || call.row.idempotent;
-            return if is_repeatable { StepAction::Call(call) } else { StepAction::Abandon(call) };
+            return if is_repeatable {
+                StepAction::Call(call)
+            } else {
+                StepAction::RecordUnknown(call)
+            };
         }
         if self.unusable_replies() >= MAX_UNUSABLE_REPLIES {
-            return StepAction::GiveUp;
+            return StepAction::FailUnusable;
+        }
+        if self.steps.iter().map(|step| step.text.len()).sum::<usize>() > MAX_RUN_BYTES {
+            return StepAction::FailTooLong;
         }
         let turn = self.steps.last().map_or(0, |step| step.row.turn) + 1;
-        if turn > self.plan.max_steps { StepAction::Exhaust } else { StepAction::Complete(turn) }
+        if turn > self.plan.max_steps {
+            StepAction::FailExhausted
+        } else {
+            StepAction::Complete(turn)
+        }
     }
 
     /// Returns the step that ends a call.
     #[must_use]
-    pub fn end_of_call(&self, call: &StepRow, result: CallResult, duration: Duration) -> RunStep {
+    pub fn end_of_call(
+        &self,
+        call: &StepRecord,
+        result: CallResult,
+        duration: Duration,
+    ) -> RunStep {
         let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let (step_type, cause, text) = match result {
             Ok(text) => (StepType::Observation, None, text),
             Err(reason) => (StepType::Error, Some(StepErrorCause::ToolFailed), reason),
         };
         let row =
-            StepRow { cause, duration_ms: Some(duration_ms), ..self.end_row(call, step_type) };
+            StepRecord { cause, duration_ms: Some(duration_ms), ..self.end_row(call, step_type) };
         RunStep { row, text: reply::shorten(text) }
     }
 
     /// Returns the step that records the unknown outcome of a call.
     #[must_use]
-    pub fn unknown_end(&self, call: &StepRow) -> RunStep {
+    pub fn unknown_end(&self, call: &StepRecord) -> RunStep {
         let cause = Some(StepErrorCause::Interrupted);
-        let row = StepRow { cause, ..self.end_row(call, StepType::Error) };
+        let row = StepRecord { cause, ..self.end_row(call, StepType::Error) };
         RunStep { row, text: UNKNOWN_OUTCOME.to_owned() }
     }
 
-    fn end_row(&self, call: &StepRow, step_type: StepType) -> StepRow {
+    fn end_row(&self, call: &StepRecord, step_type: StepType) -> StepRecord {
         let tool = call.tool.clone();
-        StepRow {
+        StepRecord {
             tool,
             call: Some(call.number),
-            ..StepRow::new(self.next_number(), call.turn, step_type)
+            ..StepRecord::new(self.next_number(), call.turn, step_type)
         }
     }
 

@@ -1,9 +1,16 @@
-//! Steps of a run on their way to the ledger: a step and its text are one commit.
+//! Steps and answer of a run on their way to the ledger: a step and its text are one commit.
+
+use std::collections::BTreeMap;
+
+use serde_json::Number;
 
 use super::{Reporter, split_into_chunks};
-use crate::model::execution::content::StoredPart;
-use crate::model::execution::event::{Chunk, EventKind, TextChannel, TextRange};
-use crate::model::execution::step::StepRow;
+use crate::decide::output::redact_parts::{StoredParts, redact};
+use crate::model::execution::content::{Part, StoredPart};
+use crate::model::execution::event::{
+    ANSWER_ARTIFACT_ID, Chunk, EventKind, TextChannel, TextRange,
+};
+use crate::model::execution::step::StepRecord;
 use crate::ports::ledger::{LedgerError, WriteBatch};
 
 /// End of the text that the steps of an attempt have in the ledger.
@@ -24,7 +31,7 @@ impl StepTextEnd {
 
 impl Reporter {
     /// Records a step together with the next commit, and moves the end of the text behind the step's text.
-    pub fn add_step(&self, end: &mut StepTextEnd, row: StepRow, text: &str) {
+    pub fn add_step(&self, end: &mut StepTextEnd, row: StepRecord, text: &str) {
         let (text, redacted) = self.context.redactor.redact_and_count(text);
         let (attempt_id, channel) = (self.context.attempt_id, TextChannel::Steps);
         let mut chunks = Vec::new();
@@ -36,18 +43,45 @@ impl Reporter {
         }
         let range = TextRange { attempt_id, channel, from, to: end.offset };
         let text = StoredPart { redacted, ..StoredPart::text(range) };
-        let events = vec![(self.now(), EventKind::StepRow { row, text })];
+        let events = vec![(self.now(), EventKind::RunStep { row, text })];
         self.context.write_buffer.add(WriteBatch { chunks, events });
     }
 
-    /// Commits what is pending, and the usage of a reply. Returns true if this attempt may continue; false if another
-    /// actor has the execution now. After an error, the records are still pending, except for the usage.
+    /// Records the answer together with the end of the attempt, as an artifact.
+    pub fn add_answer(&self, parts: &[Part]) {
+        let (attempt_id, channel) = (self.context.attempt_id, TextChannel::Parts);
+        let StoredParts { text, pieces, .. } =
+            redact(parts, &self.context.redactor, attempt_id, channel, 0);
+        let mut offset = 0;
+        let pieces_of_text = split_into_chunks(&text).into_iter().zip(0..);
+        let chunks = pieces_of_text.map(|(text, number)| {
+            let chunk = Chunk { attempt_id, channel, number, offset, text };
+            offset += chunk.text.len() as u64;
+            chunk
+        });
+        let chunks = chunks.collect();
+        let (id, name) = (ANSWER_ARTIFACT_ID.to_owned(), Some(ANSWER_ARTIFACT_ID.to_owned()));
+        let (description, append, last) = (None, false, true);
+        let artifact = EventKind::Artifact { id, name, description, pieces, append, last };
+        let events = vec![(self.now(), artifact)];
+        self.context.write_buffer.add(WriteBatch { chunks, events });
+    }
+
+    /// Commits what is pending, and the usage of the attempt so far, by the names of its counters. Returns true if this
+    /// attempt may continue; false if another actor has the execution now. After an error, the records are still
+    /// pending, except for the usage.
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit.
-    pub async fn commit(&self, usage: Option<EventKind>) -> Result<bool, LedgerError> {
-        match usage {
-            Some(usage) => self.record_usage(usage).await,
+    pub async fn commit(
+        &self,
+        totals: Option<BTreeMap<String, Number>>,
+    ) -> Result<bool, LedgerError> {
+        match totals {
+            Some(counters) => {
+                let usage = EventKind::UsageReported { counters, cumulative: true };
+                self.record_usage(usage).await
+            }
             None if self.context.write_buffer.is_empty() => Ok(true),
             None => self.context.write(WriteBatch::default()).await,
         }

@@ -1,4 +1,4 @@
-//! Cognitive agent: a language model that decides on calls of tools until it has an answer.
+//! Cognitive agent: a language model that calls tools until it has an answer.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -13,19 +13,19 @@ pub const FINAL_ANSWER: &str = "final_answer";
 /// Name of the only argument of [`FINAL_ANSWER`].
 pub const ANSWER_ARGUMENT: &str = "answer";
 
-/// Layer of a cognitive agent: the kind of work that it does among other cognitive agents. It has no effect on a run.
+/// Layer of a cognitive agent: a label for its kind of work. It has no effect on a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CognitiveLayer {
-    /// Reads inputs.
+    /// Reads inputs and extracts facts.
     Perceptual,
-    /// Classifies inputs.
+    /// Assigns facts to categories.
     Conceptual,
-    /// Generalizes classes.
+    /// Derives general statements from categorized facts.
     Abstract,
-    /// Checks the work of other layers.
+    /// Checks the results of other agents.
     Metacognitive,
-    /// Manages the other layers.
+    /// Coordinates the agents of the other layers.
     Consciousness,
 }
 
@@ -169,7 +169,7 @@ pub struct ToolSpec {
 pub struct CognitiveSpec {
     /// Layer of the agent.
     pub layer: CognitiveLayer,
-    /// Model that decides.
+    /// Model that receives the requests.
     pub model: ModelReference,
     /// Instructions that precede each request; empty for none.
     pub instructions: String,

@@ -9,7 +9,7 @@ use serde_json::Number;
 
 use super::content::StoredPart;
 use super::hop::HopStage;
-use super::step::{StepPlan, StepRow};
+use super::step::{StepPlan, StepRecord};
 pub use super::text_range::{TextChannel, TextRange};
 use super::usage::{ResourceUsage, UsageReading};
 use super::{AttemptId, StateChange};
@@ -302,10 +302,10 @@ pub enum EventKind {
         plan: StepPlan,
     },
     /// The run of a cognitive agent took a step.
-    StepRow {
+    RunStep {
         /// Step with its facts.
         #[serde(flatten)]
-        row: StepRow,
+        row: StepRecord,
         /// Text of the step: a thought, arguments, a result or a reason.
         text: StoredPart,
     },

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Type of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum StepType {
     /// Text of the model beside its calls, or instead of them.
     Thought,
@@ -23,7 +23,7 @@ impl StepType {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Thought => "thought",
-            Self::ToolCall => "tool_call",
+            Self::ToolCall => "tool-call",
             Self::Observation => "observation",
             Self::Error => "error",
         }
@@ -32,7 +32,7 @@ impl StepType {
 
 /// Cause of a step that is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum StepErrorCause {
     /// The reply of the model could not be used.
     UnusableReply,
@@ -49,9 +49,9 @@ impl StepErrorCause {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::UnusableReply => "unusable_reply",
-            Self::RefusedReply => "refused_reply",
-            Self::ToolFailed => "tool_failed",
+            Self::UnusableReply => "unusable-reply",
+            Self::RefusedReply => "refused-reply",
+            Self::ToolFailed => "tool-failed",
             Self::Interrupted => "interrupted",
         }
     }
@@ -60,7 +60,7 @@ impl StepErrorCause {
 /// Step of a run: one row of its history. The text is separate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct StepRow {
+pub struct StepRecord {
     /// Number of the step in the run, from 1, without gaps.
     pub number: u32,
     /// Number of the model turn to which the step belongs, from 1.
@@ -84,7 +84,7 @@ pub struct StepRow {
     pub duration_ms: Option<u64>,
 }
 
-impl StepRow {
+impl StepRecord {
     /// Creates a step without facts about a call.
     #[must_use]
     pub const fn new(number: u32, turn: u32, step_type: StepType) -> Self {
@@ -98,7 +98,7 @@ impl StepRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepPlan {
-    /// Model of the run, as `prefix/name`.
+    /// Model at the start of the run, as `prefix/name`. A resumed run uses the model of the present configuration.
     pub model: String,
     /// Greatest number of model turns.
     pub max_steps: u32,

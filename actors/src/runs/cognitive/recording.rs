@@ -1,7 +1,6 @@
 //! Records of a run: its steps, its usage and its answer.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Number, Value};
 use tokio::time::sleep;
@@ -9,28 +8,27 @@ use tokio::time::sleep;
 use super::restoring::StoredRun;
 use crate::decide::runs::steps::{RunStep, StepRun};
 use crate::driver::report::{Reporter, StepTextEnd};
+use crate::gateway::requests::RunRequests;
 use crate::model::execution::content::{Content, Part};
-use crate::model::execution::event::{ANSWER_ARTIFACT_ID, EventKind, TextChannel};
 use crate::model::observation::telemetry_events::TokenCounts;
-use crate::ports::ledger::LedgerError;
+use crate::runs::attempt::{LEDGER_PAUSE, RunExit, StopOrder};
 
-/// Pause before records that the ledger refused are written again.
-const LEDGER_PAUSE: Duration = Duration::from_secs(1);
+/// Counters by name.
+type UsageTotals = BTreeMap<String, Number>;
 
 /// Counters of a run since its start. A resumed run continues them, so that no usage is charged twice.
 #[derive(Debug, Clone, Default)]
-struct RunUsage(BTreeMap<String, Number>);
+struct RunUsage(UsageTotals);
 
 impl RunUsage {
-    /// Adds a reply, and returns the event that reports the totals.
-    fn add_reply(&mut self, tokens: Option<TokenCounts>) -> EventKind {
+    /// Adds a reply.
+    fn add_reply(&mut self, tokens: Option<TokenCounts>) {
         // Each reply counts as a turn, so no event equals an earlier one, whose usage is recorded.
         self.add("turns", 1);
         if let Some(TokenCounts { input, output }) = tokens {
             self.add("input_tokens", input);
             self.add("output_tokens", output);
         }
-        EventKind::UsageReported { counters: self.0.clone(), cumulative: true }
     }
 
     fn add(&mut self, name: &str, count: u64) {
@@ -42,97 +40,101 @@ impl RunUsage {
 /// Recorder of one attempt at a run.
 pub(super) struct RunRecorder<'r> {
     pub(super) reporter: &'r Reporter,
+    requests: &'r RunRequests,
     text_end: StepTextEnd,
     usage: RunUsage,
 }
 
 impl<'r> RunRecorder<'r> {
     /// Creates the recorder that continues what is stored.
-    pub(super) fn new(reporter: &'r Reporter, stored: &StoredRun) -> Self {
-        let usage = match &stored.usage {
-            Some(EventKind::UsageReported { counters, .. }) => RunUsage(counters.clone()),
-            _ => RunUsage::default(),
-        };
-        Self { reporter, text_end: stored.text_end, usage }
+    pub(super) fn new(
+        reporter: &'r Reporter,
+        requests: &'r RunRequests,
+        stored: &StoredRun,
+    ) -> Self {
+        let usage = RunUsage(stored.usage.clone());
+        Self { reporter, requests, text_end: stored.text_end, usage }
     }
 
-    /// Records the steps of a reply together with the usage of the reply. Returns false if another actor has the run
-    /// now.
+    /// Records the steps of a reply together with the usage of the reply.
+    ///
+    /// # Errors
+    /// Returns the end of the attempt if the steps are not recorded.
     pub(super) async fn record_reply(
         &mut self,
         run: &mut StepRun,
         steps: Vec<RunStep>,
         tokens: Option<TokenCounts>,
-    ) -> bool {
-        let usage = self.usage.add_reply(tokens);
-        self.record(run, steps, Some(usage)).await
+        stop: &mut StopOrder,
+    ) -> Result<(), RunExit> {
+        self.usage.add_reply(tokens);
+        let totals = self.usage.0.clone();
+        self.record(run, steps, Some(totals), stop).await
     }
 
-    /// Records the step that ends a call. Returns false if another actor has the run now.
-    pub(super) async fn record_end(&mut self, run: &mut StepRun, step: RunStep) -> bool {
-        self.record(run, vec![step], None).await
+    /// Records the step that ends a call.
+    ///
+    /// # Errors
+    /// Returns the end of the attempt if the step is not recorded.
+    pub(super) async fn record_call_end(
+        &mut self,
+        run: &mut StepRun,
+        step: RunStep,
+        stop: &mut StopOrder,
+    ) -> Result<(), RunExit> {
+        self.record(run, vec![step], None, stop).await
     }
 
-    /// Records steps. A write that fails is repeated: nothing may follow from a step that is not recorded.
     async fn record(
         &mut self,
         run: &mut StepRun,
         steps: Vec<RunStep>,
-        usage: Option<EventKind>,
-    ) -> bool {
+        totals: Option<UsageTotals>,
+        stop: &mut StopOrder,
+    ) -> Result<(), RunExit> {
         for RunStep { row, text } in &steps {
             self.reporter.add_step(&mut self.text_end, row.clone(), text);
         }
-        let is_valid = self.commit(usage).await;
-        if is_valid {
-            run.apply(steps);
-        }
-        is_valid
+        self.commit(totals, stop).await?;
+        run.apply(steps);
+        Ok(())
     }
 
-    /// Commits what is pending. Returns false if another actor has the run now.
-    pub(super) async fn commit(&self, usage: Option<EventKind>) -> bool {
+    /// Commits what is pending. A write that fails is repeated: nothing may follow from a step that is not recorded. What
+    /// is pending at the end of the attempt is written with the end.
+    ///
+    /// # Errors
+    /// Returns the end of the attempt if another actor has the run now, or if the run has to stop while the ledger fails.
+    pub(super) async fn commit(
+        &self,
+        totals: Option<UsageTotals>,
+        stop: &mut StopOrder,
+    ) -> Result<(), RunExit> {
         loop {
-            match self.reporter.commit(usage.clone()).await {
-                Ok(is_valid) => return is_valid,
-                Err(error) => {
-                    tracing::error!(%error, "step not recorded, trying again");
-                    sleep(LEDGER_PAUSE).await;
-                }
+            let error = match self.reporter.commit(totals.clone()).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => return Err(RunExit::Replaced),
+                Err(error) => error,
+            };
+            tracing::error!(%error, "step not recorded, trying again");
+            tokio::select! {
+                () = sleep(LEDGER_PAUSE) => {}
+                () = stop.wait() => return Err(RunExit::Stopped),
+                () = self.requests.wait_for_drain() => return Err(RunExit::Suspended),
             }
         }
     }
 
-    /// Records the answer. A JSON object or list is also a data part.
-    ///
-    /// # Errors
-    /// Returns an error if the ledger did not commit.
-    pub(super) async fn record_answer(&self, answer: &str) -> Result<(), LedgerError> {
-        let data = serde_json::from_str(answer)
-            .ok()
-            .filter(|data: &Value| data.is_object() || data.is_array());
-        let data = data.map(|data| Part {
+    /// Records the answer together with the end of the attempt. A JSON object or list is also a data part.
+    pub(super) fn record_answer(&self, answer: &str) {
+        let data: Option<Value> = serde_json::from_str(answer).ok();
+        let data = data.filter(|data| data.is_object() || data.is_array()).map(|data| Part {
             content: Content::Data(data),
             filename: None,
             media_type: Some("application/json".to_owned()),
         });
         let parts: Vec<_> = [Some(Part::text(answer)), data].into_iter().flatten().collect();
-        let mut output_writer = self.reporter.open_output(TextChannel::Parts);
-        // After a crash the same text is written again, and what is stored of it stays.
-        let pieces = output_writer.store_content(&parts).await?;
-        output_writer.close().await?;
-        let (id, name) = (ANSWER_ARTIFACT_ID.to_owned(), Some(ANSWER_ARTIFACT_ID.to_owned()));
-        let description = None;
-        let (append, last) = (false, true);
-        self.reporter.record_later(EventKind::Artifact {
-            id,
-            name,
-            description,
-            pieces,
-            append,
-            last,
-        });
+        self.reporter.add_answer(&parts);
         self.reporter.publish_answer(answer);
-        Ok(())
     }
 }

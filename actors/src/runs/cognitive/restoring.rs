@@ -1,7 +1,12 @@
 //! Facts of a run as the ledger has them.
 
+use std::collections::BTreeMap;
+
+use serde_json::Number;
+
 use crate::decide::runs::steps::{RunStep, StepRun};
 use crate::driver::report::StepTextEnd;
+use crate::model::agent::cognitive::CognitiveSpec;
 use crate::model::execution::event::{Event, EventKind};
 use crate::model::execution::step::StepPlan;
 use crate::model::execution::{AttemptId, State};
@@ -14,33 +19,46 @@ pub(super) struct StoredRun {
     pub(super) run: Option<StepRun>,
     /// End of the stored text of the attempt.
     pub(super) text_end: StepTextEnd,
-    /// True if redaction changed the text of a step, so that the model would read something else than before.
+    /// True if redaction changed the text of a step, so that the conversation would differ from the earlier one.
     pub(super) is_redacted: bool,
-    /// Usage of the attempt that was reported last.
-    pub(super) usage: Option<EventKind>,
+    /// Usage of the latest attempt so far, by the names of its counters.
+    pub(super) usage: BTreeMap<String, Number>,
 }
 
 /// Reads the facts of a run. The usage is that of the latest attempt, whose events are charged by their totals.
 pub(super) async fn read_run(
     ledger: &dyn Ledger,
     (execution, attempt_id): (ExecutionId, AttemptId),
+    spec: &CognitiveSpec,
 ) -> Result<StoredRun, LedgerError> {
-    let mut stored =
-        StoredRun { run: None, text_end: StepTextEnd::default(), is_redacted: false, usage: None };
+    let mut stored = StoredRun {
+        run: None,
+        text_end: StepTextEnd::default(),
+        is_redacted: false,
+        usage: BTreeMap::new(),
+    };
     let mut plan: Option<StepPlan> = None;
     let mut steps = Vec::new();
     for Event { data, .. } in ledger.events(execution, 0).await? {
         match data {
             EventKind::StepsPlanned { plan: recorded } => plan = Some(recorded),
-            EventKind::StateChanged(change) if change.to == State::Starting => stored.usage = None,
-            EventKind::UsageReported { .. } => stored.usage = Some(data),
-            EventKind::StepRow { row, text } => {
+            EventKind::StateChanged(change) if change.to == State::Starting => {
+                stored.usage.clear();
+            }
+            EventKind::UsageReported { counters, .. } => stored.usage = counters,
+            EventKind::RunStep { mut row, text } => {
                 stored.is_redacted |= text.redacted > 0;
                 let range = text.text;
                 let text = ledger.text(execution, range).await?;
                 if range.attempt_id == attempt_id {
                     stored.text_end.add_stored(&text);
                 }
+                // The tool may have changed since: its present definition must permit the repetition too.
+                row.idempotent &= row
+                    .tool
+                    .as_ref()
+                    .and_then(|tool| spec.tool(tool))
+                    .is_some_and(|tool| tool.idempotent);
                 steps.push(RunStep { row, text });
             }
             _ => {}

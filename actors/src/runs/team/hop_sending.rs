@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::run_end::{TeamRunEnd, lost_input_failure};
+use super::run_failure::lost_input_failure;
 use crate::agent::SubmitReply;
 use crate::decide::runs::team::{Hop, TeamRun};
 use crate::driver::Work;
@@ -20,7 +20,7 @@ use crate::model::execution::request::{Input, Overrides, Request, RequestOrigin,
 use crate::model::execution::trace::TraceContext;
 use crate::model::id::{AgentId, ExecutionId, MessageId};
 use crate::ports::ledger::LedgerError;
-use crate::runs::stop_order::StopOrder;
+use crate::runs::attempt::{RunExit, StopOrder};
 
 /// First pause before a refused request is sent again; each further pause is twice as long.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub(super) enum Sending {
     /// The member refused the request for good.
     Refused(Code),
     /// The run ends, or is suspended.
-    Interrupted(TeamRunEnd),
+    Interrupted(RunExit),
 }
 
 /// Pauses before a refused request is sent again.
@@ -79,7 +79,7 @@ impl HopSender {
                     return Ok(Sending::Accepted(execution, None));
                 }
                 if self.input_digest(&request) != hop.input {
-                    return Ok(Sending::Interrupted(TeamRunEnd::Failed(lost_input_failure())));
+                    return Ok(Sending::Interrupted(RunExit::Failed(lost_input_failure())));
                 }
                 request
             }
@@ -101,7 +101,7 @@ impl HopSender {
                     return Ok(Sending::Accepted(execution, progress));
                 }
                 Err(failure) if failure.code == Code::Draining => {
-                    return Ok(Sending::Interrupted(TeamRunEnd::Suspended));
+                    return Ok(Sending::Interrupted(RunExit::Suspended));
                 }
                 Err(failure) if is_transient(failure.code) => failure,
                 Err(failure) => {
@@ -119,10 +119,10 @@ impl HopSender {
             tokio::select! {
                 () = pause.wait() => {}
                 () = stop.wait(), if !is_unknown => {
-                    return Ok(Sending::Interrupted(TeamRunEnd::Stopped));
+                    return Ok(Sending::Interrupted(RunExit::Stopped));
                 }
                 () = self.requests.wait_for_drain() => {
-                    return Ok(Sending::Interrupted(TeamRunEnd::Suspended));
+                    return Ok(Sending::Interrupted(RunExit::Suspended));
                 }
             }
         }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::run_end::TeamRunEnd;
 use crate::decide::runs::team::HopEnd;
 use crate::gateway::requests::{HopState, RunRequests};
 use crate::model::code::Code;
@@ -14,7 +13,7 @@ use crate::model::execution::progress::Progress;
 use crate::model::execution::record::Record;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::LedgerError;
-use crate::runs::stop_order::StopOrder;
+use crate::runs::attempt::{RunExit, StopOrder};
 
 /// Interval of the checks of a hop while the service stops.
 const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -30,7 +29,7 @@ pub(super) enum HopWait {
     /// The hop has ended.
     Ended(HopEnd),
     /// The run has to stop. Or the service stops, and no actor performs the hop before the next start.
-    Interrupted(TeamRunEnd),
+    Interrupted(RunExit),
 }
 
 /// Waiter for the hops of one run.
@@ -48,11 +47,11 @@ impl HopWaiter<'_> {
     ) -> Result<HopWait, LedgerError> {
         tokio::select! {
             biased;
-            () = stop.wait() => Ok(HopWait::Interrupted(TeamRunEnd::Stopped)),
+            () = stop.wait() => Ok(HopWait::Interrupted(RunExit::Stopped)),
             result = self.wait_for_end(execution, progress) => result,
             () = self.requests.wait_for_drain() => tokio::select! {
                 biased;
-                () = stop.wait() => Ok(HopWait::Interrupted(TeamRunEnd::Stopped)),
+                () = stop.wait() => Ok(HopWait::Interrupted(RunExit::Stopped)),
                 result = self.wait_while_draining(execution) => result,
             },
         }
@@ -97,7 +96,7 @@ impl HopWaiter<'_> {
                 // The hop may have ended between the two reads.
                 return Ok(match self.requests.hop_state(execution).await? {
                     HopState::Ended(record) => HopWait::Ended(end_of(&record)),
-                    _ => HopWait::Interrupted(TeamRunEnd::Suspended),
+                    _ => HopWait::Interrupted(RunExit::Suspended),
                 });
             }
             sleep(DRAIN_CHECK_INTERVAL).await;

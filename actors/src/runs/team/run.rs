@@ -1,7 +1,6 @@
 //! Run of a team: performs the actions of [`decide::runs::team`](crate::decide::runs::team), and records the facts between them.
 
 use std::mem;
-use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -9,7 +8,7 @@ use tokio::time::sleep;
 use super::RUN_ENDS;
 use super::hop_sending::{HopSender, Sending};
 use super::hop_wait::{HopWait, HopWaiter, end_of};
-use super::run_end::{TeamRunEnd, hop_failure, lost_input_failure};
+use super::run_failure::{hop_failure, lost_input_failure};
 use super::run_output::RunOutput;
 use crate::decide::recovery::interruption_failure;
 use crate::decide::runs::team::{HopEnd, TeamAction, TeamRun};
@@ -25,19 +24,7 @@ use crate::model::execution::{Outcome, State};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::LedgerError;
-use crate::runs::stop_order::StopOrder;
-
-/// Pause before an action is repeated that failed because of the ledger.
-const LEDGER_PAUSE: Duration = Duration::from_secs(1);
-
-/// Start of an attempt at a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RunStart {
-    /// The run starts.
-    New,
-    /// The run continues after a crash, a suspension or an upgrade.
-    Resumed,
-}
+use crate::runs::attempt::{LEDGER_PAUSE, RunExit, RunStart, StopOrder};
 
 /// Attempt at a run.
 pub(super) struct TeamAttempt {
@@ -92,22 +79,14 @@ impl TeamAttempt {
     pub(super) async fn run(self, reporter: Reporter, mut stop: StopOrder) {
         let mut state = RunState { is_repeated: self.is_resumed(), ..RunState::default() };
         let end = self.drive(&mut state, &reporter, &mut stop).await;
-        if !matches!(end, TeamRunEnd::Suspended) {
+        if !matches!(end, RunExit::Suspended) {
             // Before the report: a hop does not outlive its run.
             self.requests().end_hops(self.execution(), RUN_ENDS).await;
             if let Err(error) = self.record_last_end(&state, &reporter).await {
                 tracing::error!(execution = %self.execution(), %error, "end of hop not recorded");
             }
         }
-        match end {
-            TeamRunEnd::Completed => reporter.report_exit(Ok(()), None),
-            TeamRunEnd::Failed(failure) => reporter.report_exit(Err(failure), None),
-            TeamRunEnd::Stopped => {
-                let failure = Failure::new(Code::Cancelled, "the run was stopped");
-                reporter.report_exit(Err(failure), None);
-            }
-            TeamRunEnd::Suspended => reporter.suspend(),
-        }
+        end.report(reporter);
     }
 
     /// Performs one action after the other until the run has ended. An action that fails because of the ledger is repeated,
@@ -117,10 +96,10 @@ impl TeamAttempt {
         state: &mut RunState,
         reporter: &Reporter,
         stop: &mut StopOrder,
-    ) -> TeamRunEnd {
+    ) -> RunExit {
         loop {
             if stop.is_given() {
-                return TeamRunEnd::Stopped;
+                return RunExit::Stopped;
             }
             let error = match self.advance(state, reporter, stop).await {
                 Ok(None) => continue,
@@ -131,8 +110,8 @@ impl TeamAttempt {
             state.is_repeated = true;
             tokio::select! {
                 () = sleep(LEDGER_PAUSE) => {}
-                () = stop.wait() => return TeamRunEnd::Stopped,
-                () = self.requests().wait_for_drain() => return TeamRunEnd::Suspended,
+                () = stop.wait() => return RunExit::Stopped,
+                () = self.requests().wait_for_drain() => return RunExit::Suspended,
             }
         }
     }
@@ -143,14 +122,14 @@ impl TeamAttempt {
         state: &mut RunState,
         reporter: &Reporter,
         stop: &mut StopOrder,
-    ) -> Result<Option<TeamRunEnd>, LedgerError> {
+    ) -> Result<Option<RunExit>, LedgerError> {
         // A copy, because an action that fails must leave the run as it was.
         let Some(mut run) = state.run.clone() else {
             return self.begin(state, reporter).await;
         };
         let (number, stage) = match run.next_action() {
             TeamAction::Plan(..) if self.requests().is_draining() => {
-                return Ok(Some(TeamRunEnd::Suspended));
+                return Ok(Some(RunExit::Suspended));
             }
             TeamAction::Plan(number, step) => {
                 let request = self.sender.request(&run, (number, &step.agent)).await?;
@@ -185,15 +164,15 @@ impl TeamAttempt {
             }
             TeamAction::Complete(hop) => {
                 self.output(state, reporter).copy_answer(hop).await?;
-                return Ok(Some(TeamRunEnd::Completed));
+                return Ok(Some(RunExit::Completed));
             }
             TeamAction::Fail(hop, end) => {
                 self.output(state, reporter).copy_hop_answers(run.hops()).await?;
-                return Ok(Some(TeamRunEnd::Failed(hop_failure(hop, end))));
+                return Ok(Some(RunExit::Failed(hop_failure(hop, end))));
             }
             TeamAction::NoStep => {
                 let message = "the plan of the team has no step";
-                return Ok(Some(TeamRunEnd::Failed(Failure::new(Code::Internal, message))));
+                return Ok(Some(RunExit::Failed(Failure::new(Code::Internal, message))));
             }
         };
         run.apply(number, &stage);
@@ -207,7 +186,7 @@ impl TeamAttempt {
         &self,
         state: &mut RunState,
         reporter: &Reporter,
-    ) -> Result<Option<TeamRunEnd>, LedgerError> {
+    ) -> Result<Option<RunExit>, LedgerError> {
         if self.is_resumed() {
             let ledger = &self.requests().services().ledger;
             let events = ledger.events(self.execution(), 0).await?;
@@ -218,10 +197,10 @@ impl TeamAttempt {
             let record = ledger.execution(self.execution()).await?;
             if record.is_none_or(|record| record.state == State::Running) {
                 // A run records its plan before it runs. Its agent was of another kind when it started.
-                return Ok(Some(TeamRunEnd::Failed(interruption_failure())));
+                return Ok(Some(RunExit::Failed(interruption_failure())));
             }
             if !self.requests().has_original_input(self.execution()).await? {
-                return Ok(Some(TeamRunEnd::Failed(lost_input_failure())));
+                return Ok(Some(RunExit::Failed(lost_input_failure())));
             }
         }
         let plan = self.sender.work.spec.team().map(|plan| (**plan).clone()).unwrap_or_default();

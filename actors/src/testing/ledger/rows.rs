@@ -224,7 +224,7 @@ impl LedgerRow {
             | EventKind::Planned { .. }
             | EventKind::Hop { .. }
             | EventKind::StepsPlanned { .. }
-            | EventKind::StepRow { .. }
+            | EventKind::RunStep { .. }
             | EventKind::Warning { .. } => {}
         }
         self.record.last_event += 1;

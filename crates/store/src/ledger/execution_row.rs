@@ -175,7 +175,7 @@ impl ExecutionRow {
             | EventKind::Planned { .. }
             | EventKind::Hop { .. }
             | EventKind::StepsPlanned { .. }
-            | EventKind::StepRow { .. }
+            | EventKind::RunStep { .. }
             | EventKind::Warning { .. } => {}
         }
         Ok(())

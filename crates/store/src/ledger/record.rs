@@ -79,7 +79,7 @@ impl RecordEvents {
             | EventKind::Planned { .. }
             | EventKind::Hop { .. }
             | EventKind::StepsPlanned { .. }
-            | EventKind::StepRow { .. }
+            | EventKind::RunStep { .. }
             | EventKind::Warning { .. } => false,
         })
     }

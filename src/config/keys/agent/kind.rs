@@ -80,9 +80,10 @@ const NO_TEAM_KEYS: [(&str, &str); 7] = [
 const FUTURE_TEAM_KEYS: [&str; 3] = ["budget", "dedup", "unredacted_response"];
 
 /// Keys that have no meaning for a cognitive agent, each with what applies instead.
-const NO_COGNITIVE_KEYS: [(&str, &str); 3] = [
-    ("answer_timeout", "a cognitive agent asks no question"),
+const NO_COGNITIVE_KEYS: [(&str, &str); 4] = [
+    ("answer_timeout", "a cognitive agent requests no input"),
     ("idle_timeout", "`timeout` of `[models.<prefix>]` limits a reply"),
+    ("max_output_bytes", "the text of a run is limited to 8 MiB"),
     ("retry", "a model call is repeated three times; a run is not tried again"),
 ];
 

@@ -26,7 +26,7 @@ const URL_TEXTS: AddressTexts = AddressTexts {
 const TIMEOUT_BOUNDS: ValueBounds<f64> = ValueBounds::new(1.0, 3600.0, 120.0);
 /// Bounds of the number of calls at the same time. A model on this machine gets one call at a time by default.
 const CONCURRENCY_BOUNDS: ValueBounds<u64> = ValueBounds::new(1, 100, 5);
-/// Bounds of the number of calls within a minute. There is no limit on this machine by default.
+/// Bounds of the number of calls within a minute. The default for a provider on this machine is the maximum.
 const RATE_BOUNDS: ValueBounds<u64> = ValueBounds::new(1, 100_000, 60);
 
 /// Reads every provider. A key that is missing is an error for the prefixes in `enabled_prefixes` only.
@@ -73,7 +73,7 @@ fn read(mut section: Section<'_>, name: &str, missing_severity: Severity) -> Opt
     })
 }
 
-/// Converts a number between 1 and a few thousand.
+/// Converts a number within the bounds of its key.
 fn to_nonzero(count: u64) -> NonZeroU32 {
     u32::try_from(count).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }

@@ -52,7 +52,7 @@ async fn a_refusal_is_not_repeated_and_hides_its_text() {
         (404, Code::ModelRefused, "refused the request with status 404"),
         (422, Code::ModelRefused, "refused the request with status 422"),
         (401, Code::NotAuthenticated, "did not accept the key, with status 401"),
-        (403, Code::NotAuthenticated, "did not accept the key, with status 403"),
+        (403, Code::ModelRefused, "refused the request with status 403"),
     ] {
         let (failure, count) = failure_of([status(number)]).await;
         assert_eq!((failure.code, count), (code, 1), "{number}");
@@ -106,7 +106,7 @@ fn every_pause_follows_its_fault() {
     let pauses = |fault: fn() -> CallFault| {
         REPETITION_PAUSES.map(|next| client.pause_after(fault(), Some(next)).unwrap().as_secs())
     };
-    assert_eq!(pauses(|| CallFault::Passing { clause: String::new() }), [1, 2, 4]);
+    assert_eq!(pauses(|| CallFault::Transient { clause: String::new() }), [1, 2, 4]);
     assert_eq!(pauses(|| CallFault::RateLimited { until: None }), [5, 10, 20]);
     let until = |seconds| Some(now() + chrono::TimeDelta::seconds(seconds));
     for (seconds, pause) in [(60, Some(60)), (1, Some(1)), (-5, Some(0)), (61, None)] {
@@ -166,4 +166,14 @@ async fn an_endless_reply_is_unusable_and_loses_its_connection() {
     let mut provider = ScriptedProvider::start([ScriptedResponse::Bytes(announced)]).await;
     assert_eq!(complete(&provider).await, Err(unusable));
     assert_eq!(provider.request_count(), 1);
+}
+
+#[tokio::test]
+async fn a_dropped_call_closes_its_connection() {
+    let mut provider = ScriptedProvider::start([ScriptedResponse::Silence]).await;
+    let client = connections().client(Arc::new(model_provider(&provider.base_url())));
+    let call = tokio::spawn(async move { client.complete(greeting()).await });
+    provider.next_request().await;
+    call.abort();
+    provider.wait_for_closed_body().await;
 }

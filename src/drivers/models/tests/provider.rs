@@ -62,7 +62,7 @@ impl ReceivedCall {
 pub(super) struct ScriptedProvider {
     address: SocketAddr,
     requests: mpsc::UnboundedReceiver<ReceivedCall>,
-    /// Notifies of each endless body that the client no longer reads.
+    /// Notifies of each endless or absent reply whose connection the client has closed.
     closed_bodies: mpsc::UnboundedReceiver<()>,
     server_handle: JoinHandle<()>,
 }
@@ -75,7 +75,6 @@ impl ScriptedProvider {
         let (closed_sender, closed_bodies) = mpsc::unbounded_channel();
         let mut responses: VecDeque<_> = responses.into_iter().collect();
         let server_handle = tokio::spawn(async move {
-            let mut silent_streams = Vec::new();
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 // A client may close a connection before its request, at the end of a time limit.
@@ -92,7 +91,9 @@ impl ScriptedProvider {
                         write_endless_body(stream).await;
                         _ = closed_sender.send(());
                     }
-                    ScriptedResponse::Silence => silent_streams.push(stream),
+                    ScriptedResponse::Silence => {
+                        tokio::spawn(wait_for_close(stream, closed_sender.clone()));
+                    }
                 }
             }
         });
@@ -147,4 +148,10 @@ async fn write_endless_body(mut stream: TcpStream) {
     while stream.write_all(&bytes).await.is_ok() {
         bytes = vec![b' '; 64 << 10];
     }
+}
+
+/// Waits until the client closes the connection, and notifies of it. The client sends nothing more, so the read ends then.
+async fn wait_for_close(mut stream: TcpStream, closed: mpsc::UnboundedSender<()>) {
+    _ = stream.read(&mut [0]).await;
+    _ = closed.send(());
 }

@@ -12,7 +12,7 @@ use algonius_actors::model::execution::event::{
 };
 use algonius_actors::model::execution::hop::HopStage;
 use algonius_actors::model::execution::record::Record;
-use algonius_actors::model::execution::step::StepRow;
+use algonius_actors::model::execution::step::StepRecord;
 use algonius_actors::model::failure::Failure;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -114,7 +114,7 @@ impl TaskUpdates {
             EventKind::Heartbeat(usage) => {
                 Ok(Some(self.metadata_event(event.at, ("usage", usage))))
             }
-            data @ (EventKind::Step { .. } | EventKind::Hop { .. } | EventKind::StepRow { .. }) => {
+            data @ (EventKind::Step { .. } | EventKind::Hop { .. } | EventKind::RunStep { .. }) => {
                 Ok(step_value(&data).map(|step| self.metadata_event(event.at, ("step", step))))
             }
             EventKind::MalformedLine { line, reason, text } => {
@@ -248,16 +248,15 @@ fn step_value(event: &EventKind) -> Option<Value> {
     match event {
         EventKind::Step { step } => Some(json!(step)),
         EventKind::Hop { hop, stage } => Some(hop_step(*hop, stage)),
-        EventKind::StepRow { row, .. } => Some(run_step(row)),
+        EventKind::RunStep { row, .. } => Some(run_step(row)),
         _ => None,
     }
 }
 
 /// Returns a step of a run as a step of the agent, without its text.
-fn run_step(row: &StepRow) -> Value {
-    let StepRow { number, turn, step_type, tool, .. } = row;
-    let mut step =
-        json!({"step": step_type.as_str().replace('_', "-"), "number": number, "turn": turn});
+fn run_step(row: &StepRecord) -> Value {
+    let StepRecord { number, turn, step_type, tool, .. } = row;
+    let mut step = json!({"step": step_type, "number": number, "turn": turn});
     if let (Some(tool), Some(step)) = (tool, step.as_object_mut()) {
         step.insert("tool".to_owned(), json!(tool));
     }

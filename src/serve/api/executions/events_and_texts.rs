@@ -106,7 +106,7 @@ fn parse_channels(text: Option<&str>) -> Result<Vec<TextChannel>, Failure> {
         let channel = TextChannel::parse(name);
         let channel = channel.ok_or_else(|| {
             invalid_params(
-                "`text` takes `input`, `stdout`, `stderr`, `answer` and `parts`, with commas",
+                "`text` takes `input`, `stdout`, `stderr`, `answer`, `parts` and `steps`, with commas",
             )
         })?;
         if !channels.contains(&channel) {

@@ -4,7 +4,7 @@ use algonius_actors::api::Api;
 use algonius_actors::model::access::principal::Right;
 use algonius_actors::model::execution::event::{Event, EventKind, TextRange};
 use algonius_actors::model::execution::record::Record;
-use algonius_actors::model::execution::step::{StepErrorCause, StepRow, StepType};
+use algonius_actors::model::execution::step::{StepErrorCause, StepRecord, StepType};
 use algonius_actors::model::failure::Failure;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -66,7 +66,7 @@ async fn step_list(
 ) -> Result<StepList, Failure> {
     let mut entries = Vec::new();
     for Event { at, data, .. } in api.reader.events(record, 0).await? {
-        let EventKind::StepRow { row, text } = data else { continue };
+        let EventKind::RunStep { row, text } = data else { continue };
         let state = (row.step_type == StepType::ToolCall).then_some(CallState::Started);
         let (text, range, redacted) = (String::new(), text.text, text.redacted);
         set_call_state(&mut entries, &row);
@@ -85,7 +85,7 @@ async fn step_list(
 }
 
 /// Sets the state of the call that a step ends.
-fn set_call_state(entries: &mut [StepEntry], end: &StepRow) {
+fn set_call_state(entries: &mut [StepEntry], end: &StepRecord) {
     let call = entries.iter_mut().find(|entry| Some(entry.row.number) == end.call);
     let is_unknown = end.cause == Some(StepErrorCause::Interrupted);
     if let Some(call) = call {

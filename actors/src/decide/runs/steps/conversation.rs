@@ -10,7 +10,7 @@ use crate::model::execution::step::StepType;
 
 /// Instructions for each model.
 const SYSTEM_TEXT: &str = "You answer a request by calling tools. Each of your replies must call at least one tool. \
-     The result of each call follows. When you know the answer, call `final_answer` as the only call of your reply. \
+     The result of each call follows. When you have the answer, call `final_answer` as the only call of your reply. \
      If a call fails, its error follows instead of a result: do not invent a result.";
 
 /// Returns the request for the next reply of the model.
@@ -84,8 +84,8 @@ fn add_turn(turn: &[RunStep], messages: &mut Vec<ModelMessage>) {
     }
 }
 
-/// Returns the id of a call in the conversation. The ids of the provider are not kept, because a run may continue after a
-/// restart, when the provider has forgotten them.
+/// Returns the id of a call in the conversation. The run does not store the ids of the provider: after a restart, they
+/// would refer to nothing.
 fn call_id(number: u32) -> String {
     format!("call-{number}")
 }

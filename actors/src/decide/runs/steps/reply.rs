@@ -6,8 +6,8 @@ use super::arguments::check_arguments;
 use super::{RunStep, StepRun};
 use crate::decide::output::truncation::{HeadAndTailLimits, keep_tail, marker};
 use crate::model::agent::cognitive::{ANSWER_ARGUMENT, CognitiveSpec, FINAL_ANSWER};
-use crate::model::completion::{ModelCall, ModelReply};
-use crate::model::execution::step::{StepErrorCause, StepRow, StepType};
+use crate::model::completion::{ModelReply, ReplyCall};
+use crate::model::execution::step::{StepErrorCause, StepRecord, StepType};
 
 /// Greatest number of calls in a reply.
 pub const MAX_CALLS: usize = 16;
@@ -15,7 +15,7 @@ pub const MAX_CALLS: usize = 16;
 const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Greatest length of the arguments of one call, in bytes.
 const MAX_ARGUMENT_BYTES: usize = 256 << 10;
-/// Greatest length of a result as the model sees it, in bytes.
+/// Greatest length of a result in the record and in the conversation, in bytes.
 const MAX_RESULT_BYTES: usize = 20 << 10;
 /// Greatest number of characters of a tool's name in an error.
 const MAX_NAME_CHARS: usize = 64;
@@ -43,13 +43,14 @@ pub fn steps_of_reply(
     if is_cut_off {
         return steps.unusable("was cut off at the greatest length of a reply");
     }
-    let calls = if calls.is_empty() { call_in_text(&text).into_iter().collect() } else { calls };
-    let is_text_a_call = calls.iter().any(|call| call.id.is_empty());
+    let text_call = if calls.is_empty() { call_in_text(&text) } else { None };
+    let is_text_a_call = text_call.is_some();
+    let calls = text_call.map_or(calls, |call| vec![call]);
     if text.trim().is_empty() && calls.is_empty() {
         return steps.unusable("is empty");
     }
     let allowed = allowed_calls(spec, &calls);
-    // The model must see what it has called to understand why that was refused.
+    // The error refers to the calls, so the conversation must contain them.
     let thought = match &allowed {
         Ok(_) if is_text_a_call => String::new(),
         Err(_) if !is_text_a_call => text_with_calls(text, &calls),
@@ -71,8 +72,8 @@ pub fn step_of_unusable_answer(run: &StepRun, turn: u32, reason: &str) -> Vec<Ru
 }
 
 /// Returns the text of a reply, followed by its calls in the form in which a text may contain a call.
-fn text_with_calls(mut text: String, calls: &[ModelCall]) -> String {
-    for ModelCall { tool, arguments, .. } in calls.iter().take(MAX_CALLS) {
+fn text_with_calls(mut text: String, calls: &[ReplyCall]) -> String {
+    for ReplyCall { tool, arguments } in calls.iter().take(MAX_CALLS) {
         let arguments = shorten(arguments.clone());
         let call = json!({"name": shown_name(tool), "arguments": arguments});
         text.push_str(&format!("\n{call}"));
@@ -80,7 +81,7 @@ fn text_with_calls(mut text: String, calls: &[ModelCall]) -> String {
     text.trim_start().to_owned()
 }
 
-/// Returns the head and the tail of a result that is too long for the model.
+/// Returns a text of at most 20 KiB as it is, and the head and the tail of a longer one.
 #[must_use]
 pub fn shorten(mut text: String) -> String {
     if text.len() <= MAX_RESULT_BYTES {
@@ -104,12 +105,12 @@ impl StepWriter {
     fn add(
         &mut self,
         step_type: StepType,
-        fill: impl FnOnce(StepRow) -> StepRow,
+        fill: impl FnOnce(StepRecord) -> StepRecord,
         text: String,
     ) -> u32 {
         let number = self.next_number;
         self.next_number += 1;
-        self.steps.push(RunStep { row: fill(StepRow::new(number, self.turn, step_type)), text });
+        self.steps.push(RunStep { row: fill(StepRecord::new(number, self.turn, step_type)), text });
         number
     }
 
@@ -120,12 +121,12 @@ impl StepWriter {
             let name = Some(tool.clone());
             let number = self.add(
                 StepType::ToolCall,
-                |row| StepRow { tool: name, idempotent, ..row },
+                |row| StepRecord { tool: name, idempotent, ..row },
                 arguments,
             );
             if let Some(answer) = answer {
                 let (tool, call) = (Some(tool), Some(number));
-                self.add(StepType::Observation, |row| StepRow { tool, call, ..row }, answer);
+                self.add(StepType::Observation, |row| StepRecord { tool, call, ..row }, answer);
             }
         }
         self.steps
@@ -134,7 +135,7 @@ impl StepWriter {
     fn unusable(mut self, reason: &str) -> Vec<RunStep> {
         let cause = Some(StepErrorCause::UnusableReply);
         let text = format!("the last reply could not be used: it {reason}");
-        self.add(StepType::Error, |row| StepRow { cause, ..row }, text);
+        self.add(StepType::Error, |row| StepRecord { cause, ..row }, text);
         self.steps
     }
 
@@ -143,7 +144,7 @@ impl StepWriter {
         let names = spec.tools.iter().map(|tool| tool.name.as_str()).chain([FINAL_ANSWER]);
         let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
         let text = format!("{reason}. No call was made. The tools are: {}.", names.join(", "));
-        self.add(StepType::Error, |row| StepRow { cause, ..row }, text);
+        self.add(StepType::Error, |row| StepRecord { cause, ..row }, text);
         self.steps
     }
 }
@@ -161,7 +162,7 @@ fn answer_text(arguments: &Map<String, Value>) -> String {
 ///
 /// # Errors
 /// The reason as a sentence without a full stop.
-fn allowed_calls(spec: &CognitiveSpec, calls: &[ModelCall]) -> Result<Vec<AllowedCall>, String> {
+fn allowed_calls(spec: &CognitiveSpec, calls: &[ReplyCall]) -> Result<Vec<AllowedCall>, String> {
     if calls.is_empty() {
         return Err(format!(
             "The reply calls no tool. Call a tool, or give the answer with `{FINAL_ANSWER}`"
@@ -170,15 +171,15 @@ fn allowed_calls(spec: &CognitiveSpec, calls: &[ModelCall]) -> Result<Vec<Allowe
     if calls.len() > MAX_CALLS {
         return Err(format!("The reply has {} calls; {MAX_CALLS} are the most", calls.len()));
     }
-    let is_final = |call: &ModelCall| call.tool == FINAL_ANSWER;
+    let is_final = |call: &ReplyCall| call.tool == FINAL_ANSWER;
     if calls.len() > 1 && calls.iter().any(is_final) {
         return Err(format!("`{FINAL_ANSWER}` must be the only call of a reply"));
     }
     calls.iter().map(|call| allowed_call(spec, call)).collect()
 }
 
-fn allowed_call(spec: &CognitiveSpec, call: &ModelCall) -> Result<AllowedCall, String> {
-    let ModelCall { tool: name, arguments, .. } = call;
+fn allowed_call(spec: &CognitiveSpec, call: &ReplyCall) -> Result<AllowedCall, String> {
+    let ReplyCall { tool: name, arguments } = call;
     let limit = if name == FINAL_ANSWER { MAX_TEXT_BYTES } else { MAX_ARGUMENT_BYTES };
     if arguments.len() > limit {
         return Err(format!(
@@ -214,7 +215,7 @@ fn shown_name(name: &str) -> String {
 
 /// Returns the call that a text consists of: a JSON object with `name` and `arguments`, also in a fence. Models that
 /// were not trained for calls write them so.
-fn call_in_text(text: &str) -> Option<ModelCall> {
+fn call_in_text(text: &str) -> Option<ReplyCall> {
     let text = text.trim();
     let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let json = inner.map_or(text, |inner| inner.strip_prefix("json").unwrap_or(inner));
@@ -222,5 +223,5 @@ fn call_in_text(text: &str) -> Option<ModelCall> {
     let Some(Value::String(tool)) = call.remove("name") else { return None };
     let arguments = call.remove("arguments")?;
     let arguments = if call.is_empty() { arguments.to_string() } else { return None };
-    Some(ModelCall { id: String::new(), tool, arguments })
+    Some(ReplyCall { tool, arguments })
 }

@@ -13,7 +13,7 @@ use super::*;
 use crate::model::agent::cognitive::{
     CognitiveLayer, CognitiveSpec, InputType, ModelReference, ToolHandler, ToolInput, ToolSpec,
 };
-use crate::model::completion::{ModelCall, ModelMessage, ModelReply};
+use crate::model::completion::{ModelMessage, ModelReply, ReplyCall};
 
 fn tool(name: &str, idempotent: bool, inputs: &[(&str, InputType, bool)]) -> Arc<ToolSpec> {
     let input = |(name, input_type, optional): &(&str, InputType, bool)| {
@@ -48,8 +48,7 @@ fn run(max_steps: u32) -> StepRun {
 }
 
 fn reply(calls: &[(&str, &str)]) -> ModelReply {
-    let call = |(tool, arguments): &(&str, &str)| ModelCall {
-        id: "x".to_owned(),
+    let call = |(tool, arguments): &(&str, &str)| ReplyCall {
         tool: (*tool).to_owned(),
         arguments: (*arguments).to_owned(),
     };
@@ -83,11 +82,11 @@ fn a_reply_is_a_thought_and_its_calls_in_order() {
     };
     assert_eq!(
         steps(both),
-        ["thought: hm", "tool_call: {}", r#"tool_call: {"count":2,"note":null}"#]
+        ["thought: hm", "tool-call: {}", r#"tool-call: {"count":2,"note":null}"#]
     );
     assert_eq!(
         steps(reply(&[("final_answer", r#"{"answer": {"a": 1}}"#)])),
-        [r#"tool_call: {"answer":{"a":1}}"#, r#"observation: {"a":1}"#]
+        [r#"tool-call: {"answer":{"a":1}}"#, r#"observation: {"a":1}"#]
     );
 }
 
@@ -98,7 +97,7 @@ fn a_call_may_be_written_as_text() {
         "```json\n{\"name\": \"look\", \"arguments\": {}}\n```",
         "```\n{\"name\": \"look\", \"arguments\": {}}```",
     ] {
-        assert_eq!(steps(text(form)), ["tool_call: {}"], "{form}");
+        assert_eq!(steps(text(form)), ["tool-call: {}"], "{form}");
     }
     for other in [r#"{"name": "look"}"#, r#"{"name":"look","arguments":{},"x":1}"#, "look {}"] {
         assert!(refusal(text(other)).starts_with("The reply calls no tool"), "{other}");
@@ -134,7 +133,11 @@ fn a_reply_with_a_wrong_call_sends_none() {
 fn a_name_of_the_model_cannot_break_the_line() {
     let name = "a`b\u{1b}[2J\n".to_owned() + &"x".repeat(1000);
     let refusal = refusal(reply(&[(&name, "{}")]));
-    assert!(refusal.len() < 250 && !refusal.chars().any(char::is_control), "{refusal}");
+    let displayed = format!("ab[2J{}", "x".repeat(59));
+    let tools = "`look`, `push`, `final_answer`";
+    let expected =
+        format!("There is no tool `{displayed}`. No call was made. The tools are: {tools}.");
+    assert_eq!(refusal, expected);
 }
 
 #[test]
@@ -158,7 +161,7 @@ fn only_unusable_replies_in_a_row_end_the_run() {
         assert_eq!(run.next_action(), StepAction::Complete(turn));
         run.apply(step_of_unusable_answer(&run, turn, "is no JSON"));
     }
-    assert_eq!(run.next_action(), StepAction::GiveUp);
+    assert_eq!(run.next_action(), StepAction::FailUnusable);
 }
 
 #[test]
@@ -168,7 +171,7 @@ fn a_restored_run_repeats_only_calls_that_may_be_repeated() {
     before.apply(steps_of_reply(&before, &spec(), 1, reply(&calls)));
     let restored = |run: &StepRun| StepRun::restore(run.plan().clone(), run.steps().to_vec());
     let mut after = restored(&before);
-    let StepAction::Abandon(call) = after.next_action() else { panic!("{after:?}") };
+    let StepAction::RecordUnknown(call) = after.next_action() else { panic!("{after:?}") };
     assert_eq!(call.row.number, 1);
     let end = after.unknown_end(&call.row);
     assert_eq!((end.row.call, end.row.cause), (Some(1), Some(StepErrorCause::Interrupted)));
@@ -213,6 +216,29 @@ fn the_conversation_shows_each_reply_with_its_results() {
     let push = &request.tools[1].parameters;
     assert_eq!(push["required"], serde_json::json!(["count"]));
     assert_eq!(push["properties"]["count"]["type"], "integer");
+}
+
+#[test]
+fn a_run_with_too_much_text_sends_no_further_request() {
+    let mut run = run(50);
+    let long = "x".repeat((256 << 10) - 100);
+    let arguments = format!(r#"{{"count":1,"note":"{long}"}}"#);
+    let mut turn = 1;
+    while run.next_action() == StepAction::Complete(turn) {
+        assert!(turn < 4, "{turn}");
+        run.apply(steps_of_reply(
+            &run,
+            &spec(),
+            turn,
+            reply(&[("push", arguments.as_str()); MAX_CALLS]),
+        ));
+        while let StepAction::Call(call) = run.next_action() {
+            let end = run.end_of_call(&call.row, Ok(String::new()), Duration::ZERO);
+            run.apply(vec![end]);
+        }
+        turn += 1;
+    }
+    assert_eq!(run.next_action(), StepAction::FailTooLong);
 }
 
 #[test]
@@ -267,8 +293,8 @@ proptest! {
                         Some(vec![run.end_of_call(&call.row, Ok("ok".to_owned()), Duration::ZERO)])
                     }
                 }
-                StepAction::Abandon(call) => Some(vec![run.unknown_end(&call.row)]),
-                StepAction::Finish(_) | StepAction::Exhaust | StepAction::GiveUp => break,
+                StepAction::RecordUnknown(call) => Some(vec![run.unknown_end(&call.row)]),
+                _ => break,
             };
             match steps {
                 Some(steps) => run.apply(steps),
@@ -277,11 +303,12 @@ proptest! {
         }
         let is_ended = matches!(
             run.next_action(),
-            StepAction::Finish(_) | StepAction::Exhaust | StepAction::GiveUp
+            StepAction::Finish(_) | StepAction::FailExhausted | StepAction::FailUnusable
         );
         prop_assert!(is_ended, "{run:?}");
         for (step, number) in run.steps().iter().zip(1..) {
             prop_assert_eq!(step.row.number, number);
+            prop_assert!(step.row.turn <= 6);
             if step.row.step_type == StepType::ToolCall {
                 let ends = run.steps().iter().filter(|end| end.row.call == Some(number)).count();
                 prop_assert_eq!(ends, 1);

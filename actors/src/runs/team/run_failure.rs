@@ -1,21 +1,9 @@
-//! Ends of an attempt at a run, and the failures among them.
+//! Failures of a team's run.
 
 use crate::decide::runs::team::{Hop, HopEnd};
 use crate::model::code::Code;
 use crate::model::execution::Outcome;
 use crate::model::failure::Failure;
-
-/// End of an attempt at a run.
-pub(super) enum TeamRunEnd {
-    /// All steps have succeeded.
-    Completed,
-    /// The run has failed.
-    Failed(Failure),
-    /// The run has to stop.
-    Stopped,
-    /// The run continues after the next start of the service.
-    Suspended,
-}
 
 /// Returns the failure of a run whose input is lost.
 pub(super) fn lost_input_failure() -> Failure {

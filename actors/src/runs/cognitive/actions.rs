@@ -1,0 +1,150 @@
+//! Actions of [`decide::runs::steps`](crate::decide::runs::steps): requests to the model, calls of tools, and ends.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio::time::{Instant, timeout};
+
+use super::recording::RunRecorder;
+use super::run::CognitiveAttempt;
+use crate::decide::runs::steps::arguments::check_arguments;
+use crate::decide::runs::steps::reply::{step_of_unusable_answer, steps_of_reply};
+use crate::decide::runs::steps::{CallResult, RunStep, StepAction, StepRun, conversation};
+use crate::model::agent::cognitive::CognitiveSpec;
+use crate::model::code::Code;
+use crate::model::execution::step::StepRecord;
+use crate::model::failure::Failure;
+use crate::model::observation::telemetry_events::TokenCounts;
+use crate::ports::completion::CompletionError;
+use crate::ports::tools::{TextRedactor, ToolInvocation};
+use crate::runs::attempt::{RunExit, StopOrder};
+
+impl CognitiveAttempt {
+    /// Performs the next action, and records its steps.
+    ///
+    /// # Errors
+    /// Returns the end of the attempt if no action follows.
+    pub(super) async fn advance(
+        &self,
+        spec: &CognitiveSpec,
+        run: &mut StepRun,
+        recorder: &mut RunRecorder<'_>,
+        stop: &mut StopOrder,
+    ) -> Result<(), RunExit> {
+        if stop.is_given() {
+            return Err(RunExit::Stopped);
+        }
+        match run.next_action() {
+            StepAction::Complete(turn) => {
+                let (steps, tokens) = self.reply(spec, (run, turn), stop).await?;
+                recorder.record_reply(run, steps, tokens, stop).await
+            }
+            StepAction::Call(call) => {
+                let end = self.end_of_call(spec, run, call, stop).await?;
+                recorder.record_call_end(run, end, stop).await
+            }
+            StepAction::RecordUnknown(call) => {
+                let end = run.unknown_end(&call.row);
+                recorder.record_call_end(run, end, stop).await
+            }
+            StepAction::Finish(answer) => {
+                recorder.record_answer(answer);
+                Err(RunExit::Completed)
+            }
+            StepAction::FailExhausted => {
+                let turns = run.plan().max_steps;
+                let message = format!("the model gave no answer within {turns} turns");
+                Err(failed(Code::StepsExhausted, message))
+            }
+            StepAction::FailTooLong => {
+                let message = "the steps of the run have more than 8 MiB of text";
+                Err(failed(Code::StepsExhausted, message))
+            }
+            StepAction::FailUnusable => {
+                let message = "three replies of the model in a row could not be used";
+                Err(failed(Code::ModelUnusable, message))
+            }
+        }
+    }
+
+    /// Requests a reply of the model, and returns the steps that it causes with its tokens.
+    async fn reply(
+        &self,
+        spec: &CognitiveSpec,
+        (run, turn): (&StepRun, u32),
+        stop: &mut StopOrder,
+    ) -> Result<(Vec<RunStep>, Option<TokenCounts>), RunExit> {
+        let input = self.work.request.input.text();
+        let reply = self.completions.complete(conversation::request(run, spec, &input));
+        let reply = tokio::select! {
+            biased;
+            () = stop.wait() => return Err(RunExit::Stopped),
+            // The reply may take longer than the stop of the service. It is requested again after the next start.
+            () = self.requests.wait_for_drain() => return Err(RunExit::Suspended),
+            reply = reply => reply,
+        };
+        match reply {
+            Ok(reply) => {
+                let tokens = reply.tokens;
+                Ok((steps_of_reply(run, spec, turn, reply), tokens))
+            }
+            Err(CompletionError::Unusable(reason)) => {
+                Ok((step_of_unusable_answer(run, turn, &reason), None))
+            }
+            Err(CompletionError::Failed(failure)) => Err(RunExit::Failed(failure)),
+        }
+    }
+
+    /// Calls a tool, and returns the step that ends the call.
+    async fn end_of_call(
+        &self,
+        spec: &CognitiveSpec,
+        run: &StepRun,
+        call: &RunStep,
+        stop: &mut StopOrder,
+    ) -> Result<RunStep, RunExit> {
+        let started_at = Instant::now();
+        let result = tokio::select! {
+            biased;
+            () = stop.wait() => return Err(RunExit::Stopped),
+            // Another call would have an unknown outcome after the next start, even if it has not been sent yet.
+            () = self.requests.wait_for_drain(), if call.row.idempotent => {
+                return Err(RunExit::Suspended);
+            }
+            result = self.call(spec, call) => result,
+        };
+        Ok(run.end_of_call(&call.row, result, started_at.elapsed()))
+    }
+
+    /// Calls a tool. The tools may have changed since the call was recorded.
+    async fn call(&self, spec: &CognitiveSpec, call: &RunStep) -> CallResult {
+        let StepRecord { number, tool, .. } = &call.row;
+        let name = tool.as_deref().unwrap_or_default();
+        let Some(tool) = spec.tool(name) else {
+            return Err(format!("the agent has no tool `{name}` any more"));
+        };
+        let arguments: Map<String, Value> = serde_json::from_str(&call.text)
+            .map_err(|_syntax| "the arguments are not a JSON object".to_owned())?;
+        check_arguments(tool, &arguments)?;
+        let redactor = self.requests.services().redactor.current();
+        let call = ToolInvocation {
+            agent: self.work.spec.id.clone(),
+            execution: self.work.execution,
+            step: *number,
+            tool: Arc::clone(tool),
+            arguments,
+            redactor: TextRedactor(Arc::new(move |text| redactor.redact(text).into_owned())),
+        };
+        let seconds = tool.timeout.as_secs_f64();
+        let result = timeout(tool.timeout, self.tools.call(call)).await;
+        result.unwrap_or_else(|_elapsed| {
+            Err(format!(
+                "the tool gave no result within {seconds} s; the call may have had its effect"
+            ))
+        })
+    }
+}
+
+fn failed(code: Code, message: impl Into<String>) -> RunExit {
+    RunExit::Failed(Failure::new(code, message))
+}
