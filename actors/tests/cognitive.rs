@@ -140,8 +140,8 @@ async fn a_deferred_run_continues_and_charges_each_reply_once() {
     tree.end().await;
 }
 
-/// Runs `go` with a call that may be repeated and one that must not, kills the service at a second, and starts it again.
-/// Returns the steps, the effects and the number of requests.
+/// Runs `go` with a call that may be repeated and one that must not, kills the service at a second, and starts it
+/// again. Returns the steps, the effects and the number of requests.
 async fn killed_at(second: u64) -> (Vec<String>, Vec<String>, usize) {
     let mut tree = thinker().await;
     tree.driver.cognition.script("go", [call("look"), call("push"), answer("done")]);
@@ -311,9 +311,31 @@ async fn a_run_is_cancelled_while_the_ledger_refuses_its_steps() {
     tree.faults.fail(GatedCall::Record, 30);
     tree.advance_to(15).await;
     tree.cancel(run).await.unwrap();
-    tree.wait(run).await;
+    assert_eq!(tree.wait(run).await, "cancelled: execution-cancelled");
     tree.advance_to(100).await;
     assert_eq!(tree.driver.cognition.effects(), [""; 0]);
+    assert_eq!(steps(&tree, run).await, ["1 tool-call push: {}"]);
+    let usage = tree.record(run).await.unwrap().spent;
+    assert_eq!((usage.turns, usage.input_tokens), (1, 100), "the reply is charged");
+    tree.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_while_the_ledger_fails_loses_no_step() {
+    let mut tree = thinker().await;
+    tree.driver.cognition.script("go", [call("push"), answer("done")]);
+    let run = tree.submit_to(THINKER, "go").await.unwrap();
+    tree.advance_to(5).await;
+    tree.faults.fail(GatedCall::Record, 20);
+    tree.advance_to(15).await;
+    tree.stop(60).await;
+    tree.start().await;
+    assert_eq!(tree.wait(run).await, "completed");
+    assert_eq!(tree.driver.cognition.effects(), ["push {}"]);
+    let steps = steps(&tree, run).await;
+    assert!(!steps.iter().any(|step| step.contains("unknown")), "{steps:?}");
+    let usage = tree.record(run).await.unwrap().spent;
+    assert_eq!((usage.turns, usage.input_tokens), (2, 200), "each reply is charged once");
     tree.end().await;
 }
 

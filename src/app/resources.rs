@@ -24,7 +24,7 @@ use crate::app::{confinement, credentials};
 use crate::config::{self, RequestLimits, ServerSettings, ServiceFiles};
 use crate::observe::Instruments;
 use crate::platform::tls::WatchedServerConfig;
-use crate::serve::http::listen::ListenLimits;
+use crate::serve::http::listen::{ListenLimits, bind};
 use crate::{StartError, host_capabilities};
 
 /// Base resources of the service.
@@ -47,7 +47,8 @@ impl ServiceResources {
         clock: &Arc<dyn Clock>,
     ) -> Result<Self, StartError> {
         let certificates = server.tls.clone().map(WatchedServerConfig::open).transpose()?;
-        let listener = TcpListener::bind(server.listen)
+        let listener = bind(server.listen)
+            .await
             .map_err(|source| StartError::Listen { address: server.listen, source })?;
         let address = listener.local_addr().unwrap_or(server.listen);
         credentials::check_anonymous_access(agents, address)?;

@@ -124,7 +124,6 @@ impl ModelClient {
                 .ok_or_else(|| self.failed(Code::ModelUnavailable, &clause)),
             CallFault::RateLimited { until } => {
                 let required = until.map(|until| until - self.connections.clock.now());
-                // A time that has passed requires no pause.
                 let required = required.map(|pause| pause.to_std().unwrap_or_default());
                 let pause = next.map(|next| required.unwrap_or(next.rate_limit));
                 pause.filter(|pause| *pause <= MAX_REQUIRED_PAUSE).ok_or_else(|| {

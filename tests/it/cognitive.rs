@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::harness::client::{completed_with, failed_with, id, json_rpc_call, outcome, state};
 use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
-use crate::harness::processes::cpu_ticks;
+use crate::harness::processes::{cpu_ticks, peak_memory, reset_peak_memory};
 use crate::harness::{Service, Setup, message, poll_until};
 
 /// Tools, and agents with them. `MODEL` is the address of the model.
@@ -176,9 +176,31 @@ async fn a_provider_that_fails_for_a_moment_is_called_again() {
     let task = service.send("thinker", text).await;
     assert_eq!(outcome(&task), completed_with("up"));
     assert_eq!(model.requests().await.len(), 2);
-    drop(model);
-    let task = service.send("thinker", "nobody answers").await;
+    let task = service.send("thinker", "[[mock status=503]]").await;
     assert_eq!(outcome(&task), failed_with("model-unavailable"), "{task}");
+}
+
+/// Starts a provider that answers each request with this body, and returns its address.
+async fn provider_with_body(body: String) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = axum::Router::new().fallback(async move || body.clone());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    format!("http://{address}/v1")
+}
+
+/// The reply has 7 MiB. As a tree of values it would need about 700 MiB.
+#[tokio::test]
+async fn a_hostile_reply_needs_little_memory() {
+    let objects = r#"{"":0},"#.repeat(1 << 20);
+    let body = format!(r#"{{"choices":[{{"message":{{"content":[{objects}0]}}}}]}}"#);
+    let provider = provider_with_body(body).await;
+    let service = Setup::new(&AGENTS.replace("MODEL", &provider)).start().await;
+    let initial_bytes = reset_peak_memory(service.pid());
+    let task = service.send("thinker", "go").await;
+    assert_eq!(outcome(&task), failed_with("model-unusable"), "{task}");
+    let growth = peak_memory(service.pid()).saturating_sub(initial_bytes);
+    assert!(growth < 150 << 20, "{} MiB more", growth >> 20);
 }
 
 #[tokio::test]
@@ -236,7 +258,7 @@ async fn an_interrupted_run_with_a_redacted_step_fails() {
     let mut service = setup_with_key(&model).start().await;
     let turns = [calls(&[("remember", json!({"text": KEY}))]), json!({"text": "late", "delay": 4})];
     let run = service.start_task("thinker", &directed("go", &turns)).await;
-    let is_recorded = async || (model.requests().await.len() == 2).then_some(());
+    let is_recorded = async || (model.requests().await.len() >= 2).then_some(());
     poll_until("the second request", is_recorded).await;
     service.kill9().await;
     service.restart().await;

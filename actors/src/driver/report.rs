@@ -12,6 +12,7 @@ mod redacted_tail;
 mod replay_filter;
 mod step_records;
 mod stored_output;
+mod usage_records;
 mod write_buffer;
 
 use std::sync::Arc;
@@ -28,9 +29,9 @@ pub use self::redacted_tail::RedactedTail;
 pub use self::replay_filter::ReplayFilter;
 pub use self::step_records::StepTextEnd;
 pub(crate) use self::stored_output::StoredOutput;
+pub(crate) use self::usage_records::UsageCounters;
 pub use self::write_buffer::WriteBuffer;
 
-use crate::decide::budget::add_usage;
 use crate::decide::budget::cumulative_usage::CounterValues;
 use crate::model::agent::budget::Charge;
 use crate::model::code::Code;
@@ -231,31 +232,11 @@ impl Reporter {
     /// Returns an error if the ledger did not commit the event.
     pub async fn record_event(&self, event: EventKind) -> Result<(), LedgerError> {
         match event {
-            EventKind::UsageReported { .. } => self.record_usage(event).await.map(|_| ()),
+            EventKind::UsageReported { counters, cumulative } => {
+                self.record_usage(counters, cumulative).await
+            }
             event => self.context.record(event).await,
         }
-    }
-
-    /// Records reported usage and its charge. Returns true if the event is new and the fence is valid.
-    async fn record_usage(&self, event: EventKind) -> Result<bool, LedgerError> {
-        let EventKind::UsageReported { counters, cumulative } = &event else { return Ok(false) };
-        let reported = Charge::from_counters(counters);
-        let (total_usage, charge) = add_usage(*self.reported_usage.borrow(), reported, *cumulative);
-        let charge_event = self.context.budget_meter.charge_event(self.context.clock.now(), charge);
-        // The event and its charge are one commit: usage without its charge would never be charged later.
-        let is_recorded = self.context.record_with(event, charge_event.clone()).await?;
-        if is_recorded {
-            // Only after the commit: a refused event has charged nothing.
-            self.reported_usage.send_replace(total_usage);
-            self.context.budget_meter.add_charge(charge_event.as_ref());
-            let tokens = TokenCounts { input: charge.input_tokens, output: charge.output_tokens };
-            (self.send)(Report::UsageReported {
-                attempt_id: self.context.attempt_id,
-                tokens,
-                charge,
-            });
-        }
-        Ok(is_recorded)
     }
 
     /// Records an event together with the next one, at the latest with the end of the attempt.
@@ -266,15 +247,16 @@ impl Reporter {
         }
     }
 
-    /// Records the pending events.
+    /// Records the pending records in one commit. Returns true if this attempt may continue; false if another actor has
+    /// the execution now. After an error, the records are still pending.
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit them.
-    pub async fn flush_pending(&self) -> Result<(), LedgerError> {
+    pub async fn flush_pending(&self) -> Result<bool, LedgerError> {
         if self.context.write_buffer.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
-        self.context.write(WriteBatch::default()).await.map(|_| ())
+        self.context.write(WriteBatch::default()).await
     }
 
     /// Sets the counters of the program's session: later counters are compared with them.

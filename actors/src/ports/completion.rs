@@ -8,10 +8,10 @@ use crate::model::failure::Failure;
 /// Reason why a completion has no reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompletionError {
-    /// The provider gave no reply, also when it was called again.
+    /// The provider gave no reply: each repetition failed, or a repetition would fail too.
     Failed(Failure),
     /// The provider answered, but not with a reply: the answer is too long, or no completion. The text is a clause
-    /// that follows "the answer of the model", without content of the answer.
+    /// that follows "it", such as "is not a chat completion", and has no content of the answer.
     Unusable(String),
 }
 

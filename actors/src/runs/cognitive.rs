@@ -1,6 +1,7 @@
 //! Driver of cognitive agents: each attempt is a run, in which a model decides on tool calls until it has an answer.
 //!
-//! `actions` performs the actions, `recording` writes the steps between them. A run holds no process. Its facts are events of its execution, so a run can always be claimed and resumed.
+//! `actions` performs the actions, and `recording` writes the steps between them. `restoring` reads a run from the
+//! ledger. A run holds no process, and its facts are events of its execution, so it can always be claimed and resumed.
 
 mod actions;
 mod recording;
@@ -91,7 +92,7 @@ impl AttemptLease for CognitiveLease {
 
     async fn clean(mut self: Box<Self>) {
         if let Err(error) = self.task.join().await {
-            tracing::error!(execution = %self.run, %error, "run of a cognitive agent failed");
+            tracing::error!(execution = %self.run, %error, "attempt at a run of a cognitive agent panicked");
         }
     }
 }

@@ -92,7 +92,7 @@ impl AttemptLease for TeamLease {
     async fn clean(mut self: Box<Self>) {
         let result = self.task.join().await;
         if let Err(error) = &result {
-            tracing::error!(execution = %self.run, %error, "run of a team failed");
+            tracing::error!(execution = %self.run, %error, "attempt at a run of a team panicked");
         }
         // A run ends its hops before its own end. One that was suspending itself when it had to stop has left them.
         if result.is_err() || self.task.has_to_stop() {

@@ -132,9 +132,10 @@ fn match_expression(query: &str) -> Option<String> {
     let is_separator = |char: char| char.is_whitespace() || char == '\0';
     let start: String = query.chars().take(MAX_QUERY_CHARS).collect();
     let following = query.chars().nth(MAX_QUERY_CHARS);
-    let divides_word =
-        following.is_some_and(|char| !is_separator(char)) && !start.ends_with(is_separator);
-    let words = start.split(is_separator).filter(|word| word.contains(char::is_alphanumeric));
+    let is_word = |word: &&str| word.contains(char::is_alphanumeric);
+    let divides_word = following.is_some_and(|char| !is_separator(char))
+        && start.rsplit(is_separator).next().is_some_and(|last| is_word(&last));
+    let words = start.split(is_separator).filter(is_word);
     let phrases: Vec<_> =
         words.map(|word| format!("\"{}\"", separate_unspaced(word).replace('"', "\"\""))).collect();
     let suffix = if divides_word { " *" } else { "" };

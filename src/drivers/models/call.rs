@@ -30,7 +30,7 @@ const TOO_LONG: &str = "is longer than 8 MiB";
 /// Reason why a call has no reply. Clauses about the provider follow its name.
 #[derive(Debug, PartialEq)]
 pub(super) enum CallFault {
-    /// The provider answered, but not with a completion. The clause follows "the answer of the model".
+    /// The provider answered, but not with a completion. The clause follows "it", which is the answer.
     Unusable(&'static str),
     /// A repetition would fail too.
     Refused { code: Code, clause: String },
@@ -144,6 +144,8 @@ fn status_fault(response: &Response<Incoming>, clock: &dyn Clock) -> Option<Call
             let header = response.headers().get(RETRY_AFTER);
             let header = header.and_then(|value| value.to_str().ok()).map(Value::from);
             let until = header.and_then(|value| parse_retry_after(&value, clock.now()));
+            // A time that has passed states no pause; without one, each repetition waits longer.
+            let until = until.filter(|until| *until > clock.now());
             CallFault::RateLimited { until }
         }
         StatusCode::UNAUTHORIZED => CallFault::Refused {

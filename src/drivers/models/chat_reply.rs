@@ -1,16 +1,22 @@
 //! Chat completion of a provider, and its conversion into a reply.
+//!
+//! The members are read one by one, and never as a tree of values: such a tree of a hostile reply needs about a hundred
+//! times the memory of its text.
 
 use algonius_actors::model::completion::{ModelReply, ReplyCall};
 use algonius_actors::model::observation::telemetry_events::TokenCounts;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Text of a JSON value; `None` if the value is absent or null.
+type JsonText = Option<Box<RawValue>>;
 
 /// Chat completion. Unknown members are ignored.
 #[derive(Deserialize)]
 pub(super) struct ChatCompletion {
     choices: Vec<ChatChoice>,
     #[serde(default)]
-    usage: Value,
+    usage: JsonText,
 }
 
 #[derive(Deserialize)]
@@ -24,7 +30,7 @@ struct ChatChoice {
 struct ChatMessage {
     /// Text, or a list of parts with texts.
     #[serde(default)]
-    content: Value,
+    content: JsonText,
     #[serde(default)]
     tool_calls: Option<Vec<ChatToolCall>>,
 }
@@ -39,7 +45,19 @@ struct ChatFunction {
     name: String,
     /// Text of an object, or the object.
     #[serde(default)]
-    arguments: Value,
+    arguments: JsonText,
+}
+
+#[derive(Deserialize)]
+struct ChatPart {
+    #[serde(default)]
+    text: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ChatUsage {
+    prompt_tokens: u64,
+    completion_tokens: u64,
 }
 
 impl ChatCompletion {
@@ -53,34 +71,35 @@ impl ChatCompletion {
         Some(ModelReply {
             calls: calls.collect(),
             text: content_text(message.content),
-            tokens: token_counts(&self.usage),
+            tokens: token_counts(self.usage),
             is_cut_off: finish_reason.as_deref() == Some("length"),
         })
     }
 }
 
-fn content_text(content: Value) -> String {
-    match content {
-        Value::String(text) => text,
-        Value::Array(parts) => parts.iter().filter_map(|part| part.get("text")?.as_str()).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
-    }
+/// Returns the text of a content; a content of another form has none.
+fn content_text(content: JsonText) -> String {
+    let Some(content) = content else { return String::new() };
+    serde_json::from_str(content.get())
+        .or_else(|_not_a_text| {
+            let parts: Vec<ChatPart> = serde_json::from_str(content.get())?;
+            Ok(parts.into_iter().filter_map(|part| part.text).collect())
+        })
+        .unwrap_or_else(|_: serde_json::Error| String::new())
 }
 
 /// Returns arguments as text. Some providers leave the arguments of a call without inputs empty.
-fn arguments_text(arguments: Value) -> String {
-    match arguments {
-        Value::Null => "{}".to_owned(),
-        Value::String(text) if text.trim().is_empty() => "{}".to_owned(),
-        Value::String(text) => text,
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            arguments.to_string()
-        }
+fn arguments_text(arguments: JsonText) -> String {
+    let Some(arguments) = arguments else { return "{}".to_owned() };
+    match serde_json::from_str::<String>(arguments.get()) {
+        Ok(text) if text.trim().is_empty() => "{}".to_owned(),
+        Ok(text) => text,
+        Err(_not_a_text) => arguments.get().to_owned(),
     }
 }
 
 /// Returns both counts; `None` if one is missing.
-fn token_counts(usage: &Value) -> Option<TokenCounts> {
-    let count = |name: &str| usage.get(name)?.as_u64();
-    Some(TokenCounts { input: count("prompt_tokens")?, output: count("completion_tokens")? })
+fn token_counts(usage: JsonText) -> Option<TokenCounts> {
+    let ChatUsage { prompt_tokens, completion_tokens } = serde_json::from_str(usage?.get()).ok()?;
+    Some(TokenCounts { input: prompt_tokens, output: completion_tokens })
 }

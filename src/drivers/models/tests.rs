@@ -208,3 +208,11 @@ async fn the_texts_of_a_list_of_parts_are_joined() {
     let reply = reply_of(json!({"content": parts, "tool_calls": null}), "stop", json!(null)).await;
     assert_eq!(reply.text, "one two");
 }
+
+#[tokio::test]
+async fn a_content_of_another_form_has_no_text() {
+    for content in [json!(7), json!({"text": "a"}), json!([1]), json!([{"text": 1}])] {
+        let reply = reply_of(json!({"content": content}), "stop", json!(null)).await;
+        assert_eq!(reply.text, "", "{content}");
+    }
+}

@@ -5,7 +5,6 @@ use algonius_actors::ports::notes::{NewNote, Note};
 use algonius_actors::ports::tools::ToolInvocation;
 use serde_json::{Value, json};
 
-use super::arguments::ToolArguments;
 use super::{ToolHandlers, rfc3339};
 
 /// Greatest number of notes of an agent.
@@ -22,13 +21,8 @@ const MAX_FOUND_NOTES: u32 = 10;
 
 impl ToolHandlers {
     /// Stores a note of the agent, redacted.
-    pub(super) async fn add_note(
-        &self,
-        call: &ToolInvocation,
-        arguments: &ToolArguments<'_>,
-    ) -> Result<String, String> {
-        arguments.refuse_all_except(&["text"])?;
-        let text = arguments.required_text("text")?;
+    pub(super) async fn add_note(&self, call: &ToolInvocation) -> Result<String, String> {
+        let text = text_argument(call, "text");
         if !(1..=MAX_NOTE_BYTES).contains(&text.len()) {
             return Err(format!("the argument `text` must have 1 to {MAX_NOTE_BYTES} bytes"));
         }
@@ -41,18 +35,18 @@ impl ToolHandlers {
     }
 
     /// Searches the notes of the agent.
-    pub(super) async fn search_notes(
-        &self,
-        call: &ToolInvocation,
-        arguments: &ToolArguments<'_>,
-    ) -> Result<String, String> {
-        arguments.refuse_all_except(&["query"])?;
-        let query = arguments.optional_text("query")?.unwrap_or_default();
+    pub(super) async fn search_notes(&self, call: &ToolInvocation) -> Result<String, String> {
+        let query = text_argument(call, "query");
         let found = self.notes.search_notes(&call.agent, query, MAX_FOUND_NOTES).await;
         let found = found
             .map_err(|error| failure_sentence(call, &error, "the notes could not be searched"))?;
         Ok(list_of(found))
     }
+}
+
+/// Returns the text of an argument; an absent one is empty.
+fn text_argument<'call>(call: &'call ToolInvocation, name: &str) -> &'call str {
+    call.arguments.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns notes as a JSON list that the run need not shorten: the last ones are left out if the list becomes too long,
@@ -79,6 +73,6 @@ fn list_of(notes: Vec<Note>) -> String {
 /// Logs an error of the store, and returns the sentence for the model. The error names files of the service, so the
 /// sentence does not contain it.
 fn failure_sentence(call: &ToolInvocation, error: &LedgerError, sentence: &str) -> String {
-    tracing::warn!(agent = %call.agent, execution = %call.execution, %error, "a call of a tool failed: {sentence}");
+    tracing::warn!(agent = %call.agent, execution = %call.execution, %error, "tool call failed: {sentence}");
     sentence.to_owned()
 }

@@ -155,24 +155,6 @@ async fn a_search_returns_ten_notes_of_the_agent() {
 }
 
 #[tokio::test]
-async fn a_wrong_argument_is_refused_with_a_sentence() {
-    let notes = Arc::<MemoryNotes>::default();
-    let tools = handlers(&notes);
-    for (handler, arguments, refusal) in [
-        (ToolHandler::Clock, json!({ "zone": "UTC" }), "the tool has no argument `zone`"),
-        (ToolHandler::AddNote, json!({}), "the argument `text` is missing"),
-        (ToolHandler::AddNote, json!({ "text": null }), "the argument `text` is missing"),
-        (ToolHandler::AddNote, json!({ "text": ["a"] }), "the argument `text` must be a string"),
-        (ToolHandler::AddNote, json!({ "text": "a", "b\n": 1 }), r"the tool has no argument `b\n`"),
-        (ToolHandler::SearchNotes, json!({ "query": 7 }), "the argument `query` must be a string"),
-        (ToolHandler::SearchNotes, json!({ "limit": 7 }), "the tool has no argument `limit`"),
-    ] {
-        assert_eq!(call(&tools, handler, arguments).await, Err(refusal.to_owned()));
-    }
-    assert_eq!(*notes.notes.lock().await, []);
-}
-
-#[tokio::test]
 async fn an_error_of_the_store_is_reported_without_its_cause() {
     let notes = Arc::new(MemoryNotes { is_unavailable: true, ..MemoryNotes::default() });
     let tools = handlers(&notes);

@@ -48,6 +48,27 @@ const MAX_BUFFER_BYTES: usize = 64 << 10;
 /// Maximum pause between two accepted connections.
 const MAX_ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
+/// Number of attempts to bind an address, over about two seconds.
+const BIND_ATTEMPTS: u32 = 100;
+
+/// Pause between two attempts to bind an address.
+const BIND_PAUSE: Duration = Duration::from_millis(20);
+
+/// Binds an address. A child process that another service was about to start holds a copy of the listener from its
+/// `fork` to its `execve`, also after that service has crashed, so an address in use is tried again for a short time.
+///
+/// # Errors
+/// Fails if the address remains in use, or is not available.
+pub(crate) async fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    for _ in 1..BIND_ATTEMPTS {
+        match std::net::TcpListener::bind(address) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => sleep(BIND_PAUSE).await,
+            result => return result,
+        }
+    }
+    std::net::TcpListener::bind(address)
+}
+
 /// Serves until the handle requests the shutdown; only over TLS if there are certificates.
 ///
 /// # Errors
@@ -189,4 +210,33 @@ async fn accept_tls(
 ) -> io::Result<Box<dyn SniffedStream>> {
     let handshake = TlsAcceptor::from(certificates.current()).accept(stream);
     Ok(Box::new(tokio::time::timeout(time_limit, handshake).await??))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn occupied() -> (std::net::TcpListener, SocketAddr) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        (listener, address)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_that_becomes_free_is_bound() {
+        let (listener, address) = occupied();
+        let release = async {
+            // In the time of the test, so that at least one attempt fails.
+            sleep(BIND_PAUSE * 3).await;
+            drop(listener);
+        };
+        let (bound, ()) = tokio::join!(bind(address), release);
+        assert_eq!(bound.unwrap().local_addr().unwrap(), address);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_that_remains_in_use_is_refused() {
+        let (_listener, address) = occupied();
+        assert_eq!(bind(address).await.unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
 }

@@ -1,8 +1,8 @@
 //! Run of a cognitive agent: which action follows, by the steps that the run has recorded.
 //!
-//! A turn is one reply of the model, with the results of its calls. The run records each step before the next one begins,
-//! so after a crash the run is a fold over the recorded steps. The calls of a reply are sent one after the other: at most
-//! one call is without an end when a crash interrupts the run.
+//! A model turn is one reply of the model, with the results of its calls. The run records each step before the next one
+//! begins, so after a crash the run is a fold over the recorded steps. The calls of a reply are sent one after the
+//! other: at most one call may have been sent and has no end when a crash interrupts the run.
 
 pub mod arguments;
 pub mod conversation;
@@ -55,7 +55,7 @@ pub struct StepRun {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepAction<'r> {
     /// Request the reply of the model for this turn.
-    Complete(u32),
+    RequestReply(u32),
     /// Send this call to its tool.
     Call(&'r RunStep),
     /// Record that the outcome of this call is unknown.
@@ -131,7 +131,7 @@ impl StepRun {
         if turn > self.plan.max_steps {
             StepAction::FailExhausted
         } else {
-            StepAction::Complete(turn)
+            StepAction::RequestReply(turn)
         }
     }
 

@@ -87,7 +87,8 @@ impl TeamRun {
         Some(run)
     }
 
-    /// Applies a recorded stage of a hop. A stage that is repeated counts once, because two processes may have recorded it.
+    /// Applies a recorded stage of a hop. A stage that is repeated counts once, because two processes may have recorded
+    /// it.
     pub fn apply(&mut self, number: u32, stage: &HopStage) {
         let hop = self.hops.iter_mut().find(|hop| hop.number == number);
         match (stage, hop) {

@@ -1,9 +1,5 @@
 //! Steps and answer of a run on their way to the ledger: a step and its text are one commit.
 
-use std::collections::BTreeMap;
-
-use serde_json::Number;
-
 use super::{Reporter, split_into_chunks};
 use crate::decide::output::redact_parts::{StoredParts, redact};
 use crate::model::execution::content::{Part, StoredPart};
@@ -11,7 +7,7 @@ use crate::model::execution::event::{
     ANSWER_ARTIFACT_ID, Chunk, EventKind, TextChannel, TextRange,
 };
 use crate::model::execution::step::StepRecord;
-use crate::ports::ledger::{LedgerError, WriteBatch};
+use crate::ports::ledger::WriteBatch;
 
 /// End of the text that the steps of an attempt have in the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,25 +61,5 @@ impl Reporter {
         let artifact = EventKind::Artifact { id, name, description, pieces, append, last };
         let events = vec![(self.now(), artifact)];
         self.context.write_buffer.add(WriteBatch { chunks, events });
-    }
-
-    /// Commits what is pending, and the usage of the attempt so far, by the names of its counters. Returns true if this
-    /// attempt may continue; false if another actor has the execution now. After an error, the records are still
-    /// pending, except for the usage.
-    ///
-    /// # Errors
-    /// Returns an error if the ledger did not commit.
-    pub async fn commit(
-        &self,
-        totals: Option<BTreeMap<String, Number>>,
-    ) -> Result<bool, LedgerError> {
-        match totals {
-            Some(counters) => {
-                let usage = EventKind::UsageReported { counters, cumulative: true };
-                self.record_usage(usage).await
-            }
-            None if self.context.write_buffer.is_empty() => Ok(true),
-            None => self.context.write(WriteBatch::default()).await,
-        }
     }
 }

@@ -135,18 +135,6 @@ pub enum ToolHandler {
     SearchNotes,
 }
 
-impl ToolHandler {
-    /// Returns the name in the configuration.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Clock => "clock",
-            Self::AddNote => "add-note",
-            Self::SearchNotes => "search-notes",
-        }
-    }
-}
-
 /// Tool that a model may call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolSpec {
@@ -156,7 +144,7 @@ pub struct ToolSpec {
     pub description: String,
     /// Inputs by name.
     pub inputs: BTreeMap<String, ToolInput>,
-    /// True if a second call with the same arguments has no effect beyond that of the first.
+    /// True if a repetition of one call, with the same execution and step, has no further effect.
     pub idempotent: bool,
     /// Time limit of a call.
     pub timeout: Duration,

@@ -35,7 +35,7 @@ impl CognitiveAttempt {
             return Err(RunExit::Stopped);
         }
         match run.next_action() {
-            StepAction::Complete(turn) => {
+            StepAction::RequestReply(turn) => {
                 let (steps, tokens) = self.reply(spec, (run, turn), stop).await?;
                 recorder.record_reply(run, steps, tokens, stop).await
             }

@@ -1,24 +1,18 @@
 //! Records of a run: its steps, its usage and its answer.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Number, Value};
 use tokio::time::sleep;
 
 use super::restoring::StoredRun;
 use crate::decide::runs::steps::{RunStep, StepRun};
-use crate::driver::report::{Reporter, StepTextEnd};
-use crate::gateway::requests::RunRequests;
+use crate::driver::report::{Reporter, StepTextEnd, UsageCounters};
 use crate::model::execution::content::{Content, Part};
 use crate::model::observation::telemetry_events::TokenCounts;
 use crate::runs::attempt::{LEDGER_PAUSE, RunExit, StopOrder};
 
-/// Counters by name.
-type UsageTotals = BTreeMap<String, Number>;
-
 /// Counters of a run since its start. A resumed run continues them, so that no usage is charged twice.
 #[derive(Debug, Clone, Default)]
-struct RunUsage(UsageTotals);
+struct RunUsage(UsageCounters);
 
 impl RunUsage {
     /// Adds a reply.
@@ -40,20 +34,15 @@ impl RunUsage {
 /// Recorder of one attempt at a run.
 pub(super) struct RunRecorder<'r> {
     pub(super) reporter: &'r Reporter,
-    requests: &'r RunRequests,
     text_end: StepTextEnd,
     usage: RunUsage,
 }
 
 impl<'r> RunRecorder<'r> {
     /// Creates the recorder that continues what is stored.
-    pub(super) fn new(
-        reporter: &'r Reporter,
-        requests: &'r RunRequests,
-        stored: &StoredRun,
-    ) -> Self {
+    pub(super) fn new(reporter: &'r Reporter, stored: &StoredRun) -> Self {
         let usage = RunUsage(stored.usage.clone());
-        Self { reporter, requests, text_end: stored.text_end, usage }
+        Self { reporter, text_end: stored.text_end, usage }
     }
 
     /// Records the steps of a reply together with the usage of the reply.
@@ -68,8 +57,8 @@ impl<'r> RunRecorder<'r> {
         stop: &mut StopOrder,
     ) -> Result<(), RunExit> {
         self.usage.add_reply(tokens);
-        let totals = self.usage.0.clone();
-        self.record(run, steps, Some(totals), stop).await
+        self.reporter.record_usage_later(self.usage.0.clone());
+        self.record(run, steps, stop).await
     }
 
     /// Records the step that ends a call.
@@ -82,45 +71,41 @@ impl<'r> RunRecorder<'r> {
         step: RunStep,
         stop: &mut StopOrder,
     ) -> Result<(), RunExit> {
-        self.record(run, vec![step], None, stop).await
+        self.record(run, vec![step], stop).await
     }
 
     async fn record(
         &mut self,
         run: &mut StepRun,
         steps: Vec<RunStep>,
-        totals: Option<UsageTotals>,
         stop: &mut StopOrder,
     ) -> Result<(), RunExit> {
         for RunStep { row, text } in &steps {
             self.reporter.add_step(&mut self.text_end, row.clone(), text);
         }
-        self.commit(totals, stop).await?;
+        self.commit(stop).await?;
         run.apply(steps);
         Ok(())
     }
 
-    /// Commits what is pending. A write that fails is repeated: nothing may follow from a step that is not recorded. What
-    /// is pending at the end of the attempt is written with the end.
+    /// Commits the pending records. A write that fails is repeated: nothing may follow from a step that is not
+    /// recorded. If the run has to stop, they are written with its end. A drain does not suspend the run here: a call
+    /// that is recorded and not sent would have an unknown outcome after the next start.
     ///
     /// # Errors
-    /// Returns the end of the attempt if another actor has the run now, or if the run has to stop while the ledger fails.
-    pub(super) async fn commit(
-        &self,
-        totals: Option<UsageTotals>,
-        stop: &mut StopOrder,
-    ) -> Result<(), RunExit> {
+    /// Returns the end of the attempt if another actor has the run now, or if the run has to stop while the ledger
+    /// fails.
+    pub(super) async fn commit(&self, stop: &mut StopOrder) -> Result<(), RunExit> {
         loop {
-            let error = match self.reporter.commit(totals.clone()).await {
+            let error = match self.reporter.flush_pending().await {
                 Ok(true) => return Ok(()),
                 Ok(false) => return Err(RunExit::Replaced),
                 Err(error) => error,
             };
-            tracing::error!(%error, "step not recorded, trying again");
+            tracing::error!(%error, "recording a step failed, retrying");
             tokio::select! {
                 () = sleep(LEDGER_PAUSE) => {}
                 () = stop.wait() => return Err(RunExit::Stopped),
-                () = self.requests.wait_for_drain() => return Err(RunExit::Suspended),
             }
         }
     }

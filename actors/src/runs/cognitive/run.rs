@@ -41,7 +41,7 @@ impl CognitiveAttempt {
                 Ok(exit) => break exit,
                 Err(error) => error,
             };
-            tracing::error!(execution = %self.work.execution, %error, "run not read, trying again");
+            tracing::error!(execution = %self.work.execution, %error, "reading the run failed, retrying");
             tokio::select! {
                 () = sleep(LEDGER_PAUSE) => {}
                 () = stop.wait() => break RunExit::Stopped,
@@ -68,7 +68,7 @@ impl CognitiveAttempt {
         }
         let ledger = &self.requests.services().ledger;
         let mut stored = read_run(&**ledger, (*execution, *attempt_id), spec).await?;
-        let mut recorder = RunRecorder::new(reporter, &self.requests, &stored);
+        let mut recorder = RunRecorder::new(reporter, &stored);
         let run = match stored.run.take() {
             Some(run) => Ok(run),
             None => self.begin(spec, &recorder, stop).await?,
@@ -102,11 +102,11 @@ impl CognitiveAttempt {
         }
         let plan = StepPlan { model: spec.model.to_string(), max_steps: spec.max_steps.get() };
         recorder.reporter.record_later(EventKind::StepsPlanned { plan: plan.clone() });
-        Ok(recorder.commit(None, stop).await.map(|()| StepRun::new(plan)))
+        Ok(recorder.commit(stop).await.map(|()| StepRun::new(plan)))
     }
 
-    /// Returns the failure of a run whose conversation would differ from the earlier one: the original input is lost, or
-    /// a recorded step was redacted.
+    /// Returns the failure of a run whose conversation would differ from the earlier one: the original input is lost,
+    /// or a recorded step was redacted.
     async fn resume_failure(
         &self,
         stored: &StoredRun,

@@ -114,7 +114,8 @@ impl HopSender {
             };
             let (execution, number) = (self.work.execution, hop.number);
             tracing::warn!(%execution, hop = number, %failure, "hop refused, trying again");
-            // The member may have accepted the request. Only another submission shows this, so a stop does not end the pause.
+            // The member may have accepted the request. Only another submission shows this, so a stop does not end the
+            // pause.
             let is_unknown = matches!(failure.code, Code::AcceptTimeout | Code::Internal);
             tokio::select! {
                 () = pause.wait() => {}

@@ -1,4 +1,5 @@
-//! Run of a team: performs the actions of [`decide::runs::team`](crate::decide::runs::team), and records the facts between them.
+//! Run of a team: performs the actions of [`decide::runs::team`](crate::decide::runs::team), and records the facts
+//! between them.
 
 use std::mem;
 
@@ -79,7 +80,7 @@ impl TeamAttempt {
     pub(super) async fn run(self, reporter: Reporter, mut stop: StopOrder) {
         let mut state = RunState { is_repeated: self.is_resumed(), ..RunState::default() };
         let end = self.drive(&mut state, &reporter, &mut stop).await;
-        if !matches!(end, RunExit::Suspended) {
+        if !matches!(end, RunExit::Suspended | RunExit::Replaced) {
             // Before the report: a hop does not outlive its run.
             self.requests().end_hops(self.execution(), RUN_ENDS).await;
             if let Err(error) = self.record_last_end(&state, &reporter).await {
@@ -89,8 +90,8 @@ impl TeamAttempt {
         end.report(reporter);
     }
 
-    /// Performs one action after the other until the run has ended. An action that fails because of the ledger is repeated,
-    /// because the hops do not depend on it.
+    /// Performs one action after the other until the run has ended. An action that fails because of the ledger is
+    /// repeated, because the hops do not depend on it.
     async fn drive(
         &self,
         state: &mut RunState,
@@ -139,7 +140,9 @@ impl TeamAttempt {
             }
             TeamAction::Send(hop) => {
                 // One commit with the end of the hop before. The request follows the commit.
-                reporter.flush_pending().await?;
+                if !reporter.flush_pending().await? {
+                    return Ok(Some(RunExit::Replaced));
+                }
                 state.report_start(reporter);
                 match self.sender.send(&run, hop, &mut state.planned_request, stop).await? {
                     Sending::Accepted(execution, progress) => {

@@ -150,7 +150,8 @@ async fn write_endless_body(mut stream: TcpStream) {
     }
 }
 
-/// Waits until the client closes the connection, and notifies of it. The client sends nothing more, so the read ends then.
+/// Waits until the client closes the connection, and notifies of it. The client sends nothing more, so the read ends
+/// then.
 async fn wait_for_close(mut stream: TcpStream, closed: mpsc::UnboundedSender<()>) {
     _ = stream.read(&mut [0]).await;
     _ = closed.send(());

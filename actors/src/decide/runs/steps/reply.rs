@@ -213,8 +213,8 @@ fn shown_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control() && *c != '`').take(MAX_NAME_CHARS).collect()
 }
 
-/// Returns the call that a text consists of: a JSON object with `name` and `arguments`, also in a fence. Models that
-/// were not trained for calls write them so.
+/// Returns the call that a text consists of: a JSON object with `name` and `arguments`, also in a code
+/// block of Markdown. Models that were not trained for calls write them so.
 fn call_in_text(text: &str) -> Option<ReplyCall> {
     let text = text.trim();
     let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));

@@ -158,7 +158,7 @@ fn only_unusable_replies_in_a_row_end_the_run() {
     }
     run.apply(steps_of_reply(&run, &spec(), 3, text("words")));
     for turn in [4, 5, 6] {
-        assert_eq!(run.next_action(), StepAction::Complete(turn));
+        assert_eq!(run.next_action(), StepAction::RequestReply(turn));
         run.apply(step_of_unusable_answer(&run, turn, "is no JSON"));
     }
     assert_eq!(run.next_action(), StepAction::FailUnusable);
@@ -224,7 +224,7 @@ fn a_run_with_too_much_text_sends_no_further_request() {
     let long = "x".repeat((256 << 10) - 100);
     let arguments = format!(r#"{{"count":1,"note":"{long}"}}"#);
     let mut turn = 1;
-    while run.next_action() == StepAction::Complete(turn) {
+    while run.next_action() == StepAction::RequestReply(turn) {
         assert!(turn < 4, "{turn}");
         run.apply(steps_of_reply(
             &run,
@@ -271,8 +271,8 @@ fn any_reply() -> impl Strategy<Value = ModelReply> {
 }
 
 proptest! {
-    /// Whatever the model returns and wherever a crash interrupts the run: it ends, its numbers have no gap, each call has
-    /// one end, and no call that must not be repeated is sent twice.
+    /// Whatever the model returns and wherever a crash interrupts the run: it ends, its numbers have no gap, each call
+    /// has one end, and no call that must not be repeated is sent twice.
     #[test]
     fn each_run_ends(
         replies in prop::collection::vec(any_reply(), 1..8),
@@ -283,8 +283,8 @@ proptest! {
         for _ in 0..400 {
             let crash = crashes.next().unwrap_or_default() == 0;
             let steps = match run.next_action() {
-                StepAction::Complete(_) if crash => None,
-                StepAction::Complete(turn) => {
+                StepAction::RequestReply(_) if crash => None,
+                StepAction::RequestReply(turn) => {
                     Some(steps_of_reply(&run, &spec(), turn, replies.next().unwrap_or_default()))
                 }
                 StepAction::Call(call) => {
