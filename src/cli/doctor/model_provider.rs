@@ -24,7 +24,7 @@ pub(super) async fn finding(
     let subject = format!("agent {}", agent.spec.id);
     let (model, url) = (&spec.model, &provider.base_url);
     if agent.spec.enabled && !is_reachable(url).await {
-        let text = format!("`{model}` cannot be reached: no connection to {url}");
+        let text = format!("the provider of `{model}` cannot be reached: no connection to {url}");
         return Finding::warning(&subject, text, "start the provider, or correct its `base_url`");
     }
     let disabled_note = if agent.spec.enabled { "" } else { " (disabled)" };
@@ -33,7 +33,7 @@ pub(super) async fn finding(
         [] => "no tools".to_owned(),
         names => format!("the tools {}", names.join(", ")),
     };
-    Finding::good(subject, format!("`{model}` at {url} decides, with {tools}{disabled_note}"))
+    Finding::good(subject, format!("uses `{model}` at {url}, with {tools}{disabled_note}"))
 }
 
 async fn is_reachable(url: &str) -> bool {

@@ -83,7 +83,7 @@ const FUTURE_TEAM_KEYS: [&str; 3] = ["budget", "dedup", "unredacted_response"];
 const NO_COGNITIVE_KEYS: [(&str, &str); 4] = [
     ("answer_timeout", "a cognitive agent requests no input"),
     ("idle_timeout", "`timeout` of `[models.<prefix>]` limits a reply"),
-    ("max_output_bytes", "the text of a run is limited to 8 MiB"),
+    ("max_output_bytes", "a run with 8 MiB of text requests no further reply"),
     ("retry", "a model call is repeated three times; a run is not tried again"),
 ];
 

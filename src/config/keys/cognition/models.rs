@@ -12,7 +12,7 @@ use crate::config::table::address::{AddressTexts, is_local_url, service_url};
 use crate::config::table::credential::{CredentialKeys, credential};
 use crate::config::table::{Section, ValueBounds};
 
-/// Keys of the key of the provider.
+/// Keys that state the provider's API key.
 const API_KEYS: CredentialKeys =
     CredentialKeys { inline: "api_key", env: "api_key_env", file: "api_key_file", noun: "key" };
 /// Texts of the faults of the address.

@@ -204,7 +204,10 @@ fn keys_of_other_kinds_are_faults_of_a_cognitive_agent() {
             format!("{no_meaning}; `timeout` of `[models.<prefix>]` limits a reply"),
         ),
         ("answer_timeout = 60", format!("{no_meaning}; a cognitive agent requests no input")),
-        ("max_output_bytes = 100", format!("{no_meaning}; the text of a run is limited to 8 MiB")),
+        (
+            "max_output_bytes = 100",
+            format!("{no_meaning}; a run with 8 MiB of text requests no further reply"),
+        ),
         ("access = \"read-write\"", "a cognitive agent changes no files".into()),
     ] {
         let found = fault_messages(&complete(line));

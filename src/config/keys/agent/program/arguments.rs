@@ -109,8 +109,8 @@ impl Arguments {
         all
     }
 
-    /// Checks that a model is configured if an argument uses it, and that an argument uses it unless the service sets it
-    /// in the session of the agent.
+    /// Checks that a model is configured if an argument uses it, and that an argument uses it unless the service sets
+    /// it in the session of the agent.
     pub(crate) fn check_model(
         &self,
         section: &Section<'_>,
