@@ -1,9 +1,9 @@
 //! `AgentActor`: one per agent; admits requests to its queue and owns their executions.
 //!
-//! It decides how a duplicate is answered (`admission/duplicate_cache.rs`, `admission/duplicates.rs`, and `coalescer.rs` for
-//! equal contents). It also decides what follows a failed attempt: another one after a pause or a deferral, or the end
-//! (`running/retries.rs`). The ledger enforces both: it compares the keys in the transaction that records a request, and
-//! refuses a claim whose precondition no longer holds.
+//! It decides how a duplicate is answered (`admission/duplicate_cache.rs`, `admission/duplicates.rs`, and
+//! `coalescer.rs` for equal contents). It also decides what follows a failed attempt: another one after a pause or a
+//! deferral, or the end (`running/retries.rs`). The ledger enforces both: it compares the keys in the transaction that
+//! records a request, and refuses a claim whose precondition no longer holds.
 
 mod admission;
 mod backpressure;

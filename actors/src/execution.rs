@@ -1,6 +1,7 @@
 //! `ExecutionActor`: one per attempt of an execution; performs the effects of
-//! [`decide::execution`](crate::decide::execution). It reports a failed attempt to the agent's actor, which decides what
-//! follows. If that is another attempt, the actor stops after the clean-up, and another one drives the next attempt.
+//! [`decide::execution`](crate::decide::execution). It reports a failed attempt to the agent's actor, which decides
+//! what follows. If that is another attempt, the actor stops after the clean-up, and another one drives the next
+//! attempt.
 
 mod attempt;
 mod claim;

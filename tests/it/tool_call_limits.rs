@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use crate::harness::client::{completed_with, failed_with, id, outcome};
 use crate::harness::{Service, poll_until};
 
-/// Returns an agent that follows the instructions of its prompt, with a policy. It writes its tool calls into `HERE/ran`,
-/// and the lines that it reads into `HERE/log`. Its variables are escaped because the setup replaces `FAKE`.
+/// Returns an agent that follows the instructions of its prompt, with a policy. It writes its tool calls into
+/// `HERE/ran`, and the lines that it reads into `HERE/log`. Its variables are escaped because the setup replaces
+/// `FAKE`.
 fn limited_agent(consent: &str) -> String {
     let [ran_variable, log_variable] =
         ["RAN", "LOG"].map(|name| format!(r#""F\u0041KE_ACP_{name}""#));

@@ -1,4 +1,5 @@
-//! Size and names of types: one meaning for each name, few fields, little code for each object, few entries in a folder.
+//! Size and names of types: one meaning for each name, few fields, little code for each object, few entries in a
+//! folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,6 +6,9 @@ use crate::tree::{Faults, rust_files};
 /// Greatest number of lines of a file, without its tests.
 const MAX_FILE_LINES: usize = 400;
 
+/// Greatest length of a line of a comment, in characters.
+const MAX_COMMENT_CHARS: usize = 120;
+
 const EVERYWHERE: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
 
 #[test]
@@ -23,6 +26,23 @@ fn no_file_exceeds_the_length_limit() {
         }
     }
     faults.fail_if_any("split the file by responsibility, not by kind");
+}
+
+/// A row of a table and a promise, which another check compares as a whole, are one line each.
+#[test]
+fn no_comment_exceeds_the_line_length() {
+    let mut faults = Faults::default();
+    for file in rust_files(EVERYWHERE) {
+        for (number, line) in file.lines().filter(|(_, line)| line.trim_start().starts_with("//")) {
+            let text = line.trim_start().trim_start_matches(['/', '!', ' ']);
+            let length = line.chars().count();
+            if length > MAX_COMMENT_CHARS && !text.starts_with('|') && !text.starts_with("R-") {
+                let fault = format!("{length} characters, {MAX_COMMENT_CHARS} allowed");
+                faults.add(&file.path, number, fault);
+            }
+        }
+    }
+    faults.fail_if_any("wrap the comment");
 }
 
 #[test]

@@ -71,9 +71,9 @@ impl AgentData {
         self.running.watch(id).or_else(|| self.admission.queue().watch(id))
     }
 
-    /// Handles the stop of an execution's actor: the execution has ended, is suspended, was deferred, waits for input, or
-    /// pauses before its next attempt. Otherwise the ledger refused the claim: an actor of an earlier process had claimed the
-    /// execution, and will not return.
+    /// Handles the stop of an execution's actor: the execution has ended, is suspended, was deferred, waits for input,
+    /// or pauses before its next attempt. Otherwise the ledger refused the claim: an actor of an earlier process had
+    /// claimed the execution, and will not return.
     pub(super) fn handle_termination(&mut self, id: ExecutionId) {
         match self.running.progress(id) {
             Some(progress) if progress.has_left_actor() => self.handle_stopped(id),

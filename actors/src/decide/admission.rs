@@ -49,8 +49,8 @@ enum AdmissionStage {
 pub enum AdmissionEvent {
     /// A request arrived.
     Arrived(ExecutionId),
-    /// A request of a team's run arrived; it is queued regardless of the depth, because the queue of the team limits the
-    /// runs.
+    /// A request of a team's run arrived; it is queued regardless of the depth, because the queue of the team limits
+    /// the runs.
     HopArrived(ExecutionId),
     /// The record of the request is committed.
     Recorded(ExecutionId),

@@ -48,8 +48,8 @@ pub fn is_unauthorized(sent_verdict: Option<PermissionVerdict>, status: &str) ->
 
 /// Returns true if the verdict of a rule to ask requires a request for permission from the agent.
 ///
-/// Agents do not ask before they read or search, in any of their modes. Only a rule or an entry for tools requires that;
-/// the default of a policy does not.
+/// Agents do not ask before they read or search, in any of their modes. Only a rule or an entry for tools requires
+/// that; the default of a policy does not.
 #[must_use]
 pub fn requires_request(rule: &str, kind: Option<&str>) -> bool {
     rule != verdict::DEFAULT_RULE || !kind.is_some_and(|kind| READ_ONLY_KINDS.contains(&kind))

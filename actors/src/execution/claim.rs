@@ -116,7 +116,8 @@ impl ResourceClaim {
         }
     }
 
-    /// Begins or repeats the claim of the attempt, and reserves its memory. Returns false if there is not enough memory.
+    /// Begins or repeats the claim of the attempt, and reserves its memory. Returns false if there is not enough
+    /// memory.
     pub(super) fn begin(&mut self) -> bool {
         let has_memory = self.reserve_memory();
         self.release_notices.mark_unchanged(); // Later releases must wake this execution.

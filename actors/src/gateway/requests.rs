@@ -96,8 +96,8 @@ impl Requests {
             .and_then(Result::err)
     }
 
-    /// Returns the execution of a message that was repeated more than once: a read, like that of a task. The agent's actor
-    /// decides about every other request. While the service stops, all submissions are rejected alike.
+    /// Returns the execution of a message that was repeated more than once: a read, like that of a task. The agent's
+    /// actor decides about every other request. While the service stops, all submissions are rejected alike.
     async fn find_repeated(&self, request: &Request, keys: &RequestKeys) -> Option<SubmitReply> {
         if keys.dedup.idempotency.is_some() || *self.reader.link.draining.borrow() {
             return None;

@@ -15,8 +15,8 @@ use crate::model::execution::record::{ExecutionFilter, Record};
 use crate::model::id::{AgentId, ExecutionId};
 use crate::ports::ledger::LedgerError;
 
-/// Settles the executions of agents that are no longer configured, and the hops whose runs have ended. Returns the agents
-/// with other unfinished ones, which is true until the agents start.
+/// Settles the executions of agents that are no longer configured, and the hops whose runs have ended. Returns the
+/// agents with other unfinished ones, which is true until the agents start.
 pub(super) async fn settle_unowned(
     agents: &AgentChildren,
     context: &RootContext,

@@ -40,8 +40,8 @@ struct CognitionState {
 }
 
 impl CognitionState {
-    /// Returns the reply of a turn; the last one serves all later turns. A failure of the provider happens once: the next
-    /// request of the same turn has the next reply.
+    /// Returns the reply of a turn; the last one serves all later turns. A failure of the provider happens once: the
+    /// next request of the same turn has the next reply.
     fn take_reply(&mut self, input: &str, turn: usize) -> Option<ScriptedReply> {
         let replies = self.replies.get_mut(input)?;
         let turn = turn.min(replies.len().checked_sub(1)?);
@@ -104,8 +104,8 @@ impl Tools for ScriptedCognition {
     }
 }
 
-/// Returns the number of replies in a conversation. The error about a reply follows the reply, if the reply is part of the
-/// conversation.
+/// Returns the number of replies in a conversation. The error about a reply follows the reply, if the reply is part of
+/// the conversation.
 fn turns(messages: &[ModelMessage]) -> usize {
     let is_reply = |message: &ModelMessage| matches!(message, ModelMessage::Assistant { .. });
     let is_error = |message: &ModelMessage| matches!(message, ModelMessage::User(_));
@@ -137,7 +137,8 @@ pub fn text_reply(text: &str) -> ScriptedReply {
     Ok(ModelReply { text: text.to_owned(), ..ModelReply::default() })
 }
 
-/// Returns a cognitive agent with two tools: `look` may be repeated, `push` must not. Both have the optional input `at`.
+/// Returns a cognitive agent with two tools: `look` may be repeated, `push` must not. Both have the optional input
+/// `at`.
 #[must_use]
 pub fn cognitive_spec(id: &str, max_steps: u32) -> AgentSpec {
     let cognitive = CognitiveSpec {

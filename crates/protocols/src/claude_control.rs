@@ -1,8 +1,9 @@
 //! Stream of JSON messages with control requests, as Claude Code speaks it.
 //!
 //! The process has one session. Its working folder, and the conversation that it continues, are arguments of the
-//! process, so [`Command::Open`] sends the mode and the model only. The id of a new conversation is known with its first
-//! turn ([`Step::Identified`]); until then it is empty. No message closes a session: [`Command::Close`] forgets it.
+//! process, so [`Command::Open`] sends the mode and the model only. The id of a new conversation is known with its
+//! first turn ([`Step::Identified`]); until then it is empty. No message closes a session: [`Command::Close`] forgets
+//! it.
 //!
 //! No line opens the session either. After `replay_sent`, the caller must repeat [`Command::Open`], and the replay
 //! returns [`Step::Opened`] with the response to `initialize` or to the last setting.

@@ -52,7 +52,8 @@ impl Connection {
         }
     }
 
-    /// Changes the greatest length of a received line. A longer line is reported as [`Step::ProtocolError`] and skipped.
+    /// Changes the greatest length of a received line. A longer line is reported as [`Step::ProtocolError`] and
+    /// skipped.
     #[must_use]
     pub fn with_max_line(mut self, bytes: usize) -> Self {
         self.received_lines = LineBuffer::new(bytes);
@@ -82,8 +83,9 @@ impl Connection {
         if self.is_ended { refusal_steps(command) } else { self.protocol().perform(command) }
     }
 
-    /// Records lines that were written to the process before a crash of the caller, in pieces of any size. An incomplete
-    /// last line is ignored. Must precede [`Self::handle_output`] and [`Self::perform`]; see the documentation of the crate.
+    /// Records lines that were written to the process before a crash of the caller, in pieces of any size. An
+    /// incomplete last line is ignored. Must precede [`Self::handle_output`] and [`Self::perform`]; see the
+    /// documentation of the crate.
     pub fn replay_sent(&mut self, bytes: &[u8]) {
         for line in self.replayed_lines.push(bytes) {
             if let ReceivedLine::Complete(line) = line {

@@ -1,14 +1,14 @@
 //! Control protocols of interactive agents as pure state machines: bytes and commands in, steps out.
 //!
 //! A [`Connection`] speaks with one process of an agent. It has no clock and performs no input or output: the caller
-//! passes the output of the process to [`Connection::handle_output`], passes its own wishes to [`Connection::perform`], and
-//! performs the returned [`Step`]s, above all [`Step::Send`].
+//! passes the output of the process to [`Connection::handle_output`], passes its own wishes to [`Connection::perform`],
+//! and performs the returned [`Step`]s, above all [`Step::Send`].
 //!
 //! # Replay
 //!
 //! After a crash of the caller, a new connection restores the state. The caller passes all lines that were ever written
-//! to the process to [`Connection::replay_sent`], and then all output of the process to [`Connection::handle_output`]. The
-//! second part returns the steps of the first run in their order, with these exceptions:
+//! to the process to [`Connection::replay_sent`], and then all output of the process to [`Connection::handle_output`].
+//! The second part returns the steps of the first run in their order, with these exceptions:
 //!
 //! - Lines that were already sent are not sent again. A line that the connection owes and that is not among the sent
 //!   lines (the process crashed before it was written) is returned as [`Step::Send`] and must be written.
@@ -21,10 +21,10 @@
 //! no step depends on the time of a command. Keys of sessions are assigned in the order of the open requests: 0, 1, 2.
 //!
 //! The settings of an opening (mode, model, options) are sent after the response that opens the session, so a crash can
-//! precede them. Between `replay_sent` and `handle`, the caller therefore repeats [`Command::Open`] for each session that
-//! it regards as open or opening: the connection takes the settings from it, sends those that are missing, and sends no
-//! line again. Without that command, the settings that were sent before the first prompt count as all settings of the
-//! opening, and the caller must compare the `mode` of [`Step::Opened`] with the wanted one.
+//! precede them. Between `replay_sent` and `handle`, the caller therefore repeats [`Command::Open`] for each session
+//! that it regards as open or opening: the connection takes the settings from it, sends those that are missing, and
+//! sends no line again. Without that command, the settings that were sent before the first prompt count as all settings
+//! of the opening, and the caller must compare the `mode` of [`Step::Opened`] with the wanted one.
 
 mod acp;
 mod agent_requests;

@@ -33,8 +33,8 @@ impl TurnCounts {
         is_running
     }
 
-    /// Ends the turn that was in progress when the line with this number was sent (`None`: now); returns the number of its
-    /// prompt.
+    /// Ends the turn that was in progress when the line with this number was sent (`None`: now); returns the number of
+    /// its prompt.
     pub(crate) fn record_loss(&mut self, line: Option<u64>) -> Option<u64> {
         let is_running = self.contains_request(line);
         let prompt_line = self.prompt_lines.get(self.ended_count).copied().filter(|_| is_running);

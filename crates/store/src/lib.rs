@@ -104,8 +104,8 @@ impl Store {
     /// Opens the ledger in a data directory and creates missing files.
     ///
     /// # Errors
-    /// Fails if another daemon uses the directory for two seconds, if it is not writable, or if the database is damaged or belongs
-    /// to a later release.
+    /// Fails if another daemon uses the directory for two seconds, if it is not writable, or if the database is damaged
+    /// or belongs to a later release.
     pub async fn open(data_dir: &Path, durability: Durability) -> Result<Self, StoreError> {
         let DataDirectory { database, lock } = directory::open(data_dir).await?;
         let opened = Self::open_file(&database, durability, lock).await;

@@ -141,7 +141,8 @@ pub struct SpawnedProgram {
     pub exit: ProgramExit,
     /// Process tree of the program.
     pub tree: Box<dyn ProcessTree>,
-    /// Memory files of standard output and of standard error: the first bytes of each, up to [`Launch::max_recorded_bytes`].
+    /// Memory files of standard output and of standard error: the first bytes of each, up to
+    /// [`Launch::max_recorded_bytes`].
     pub recordings: [OutputRecording; 2],
     /// Program's account of the memory for output.
     pub account: MemoryAccount,

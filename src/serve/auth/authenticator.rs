@@ -85,8 +85,8 @@ pub fn anonymous_principals<'s>(specs: impl IntoIterator<Item = &'s AgentSpec>) 
 }
 
 impl Authenticator {
-    /// Creates an authenticator with these tokens for these agents. The anonymous principals in `anonymous_principals` are among
-    /// the tokens.
+    /// Creates an authenticator with these tokens for these agents. The anonymous principals in `anonymous_principals`
+    /// are among the tokens.
     #[must_use]
     pub fn new<'s>(
         tokens: Vec<Token>,

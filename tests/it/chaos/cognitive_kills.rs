@@ -80,8 +80,8 @@ async fn kills_repeat_and_lose_no_step() {
     assert_eq!(unfinished["executions"].as_array().unwrap().len(), 0, "{unfinished}");
 }
 
-/// Checks that the steps are those of a run without a kill, except for a call with an unknown outcome. Returns the number
-/// of such calls.
+/// Checks that the steps are those of a run without a kill, except for a call with an unknown outcome. Returns the
+/// number of such calls.
 fn check_steps(list: &Value) -> usize {
     let steps = list["steps"].as_array().unwrap();
     let expected = [

@@ -175,8 +175,8 @@ pub(in crate::agent) struct ExecutionControl<'a> {
 }
 
 impl ExecutionControl<'_> {
-    /// Begins the pause of an execution whose actor has stopped after a failed attempt, or cancels the execution. Without
-    /// a next attempt the execution is lost.
+    /// Begins the pause of an execution whose actor has stopped after a failed attempt, or cancels the execution.
+    /// Without a next attempt the execution is lost.
     pub(in crate::agent) fn handle_failure(&mut self, id: ExecutionId) {
         let execution = self.running.executions.get_mut(&id);
         // In another state the actor has stopped for another reason: the ledger refused its claim.

@@ -32,8 +32,8 @@ impl RunningExecutions {
         });
     }
 
-    /// Handles a crashed execution actor. Another actor takes over its work; an execution whose second actor also crashes
-    /// is settled.
+    /// Handles a crashed execution actor. Another actor takes over its work; an execution whose second actor also
+    /// crashes is settled.
     ///
     /// # Errors
     /// Returns the fault if there were too many: that is a fault of this agent.

@@ -46,8 +46,8 @@ impl DeadlinePause {
         self.open_interactions += 1;
     }
 
-    /// Counts an interaction that closed at this time. Returns the deadlines whose timers fired meanwhile, each with the
-    /// time after which it passes.
+    /// Counts an interaction that closed at this time. Returns the deadlines whose timers fired meanwhile, each with
+    /// the time after which it passes.
     pub fn record_close(&mut self, now: Duration) -> Vec<(PausedDeadline, Duration)> {
         self.open_interactions = self.open_interactions.saturating_sub(1);
         if self.open_interactions > 0 {

@@ -54,8 +54,8 @@ pub fn check(question: &Question, answer: &AnswerValue) -> Result<AnswerValue, A
 /// The text is trimmed and compared without case with the ids and the names of the options, and with *yes*, *allow*,
 /// *approve*, *no*, *deny* and *reject*. Other text answers only a choice and a question for text.
 ///
-/// The agent chooses the names of its options. For a permission, the name of an option can therefore only deny, and only
-/// the words *yes*, *allow* and *approve* allow, unless an option with this name denies.
+/// The agent chooses the names of its options. For a permission, the name of an option can therefore only deny, and
+/// only the words *yes*, *allow* and *approve* allow, unless an option with this name denies.
 #[must_use]
 pub fn from_text(question: &Question, text: &str) -> Option<AnswerValue> {
     let word = text.trim().to_lowercase();

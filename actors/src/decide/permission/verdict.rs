@@ -56,9 +56,9 @@ fn covers(rule: &PermissionRule, subject: &ToolCallSubject, workspace: Option<&s
 
 /// Returns true if the arguments of a call can mean what the patterns of a rule say.
 ///
-/// Any tool may have an argument that is named like a command or a path. A rule that names no tool and no kind therefore
-/// covers commands of the kind `execute` and paths of the kinds for files only. A command with further arguments is
-/// more than its text.
+/// Any tool may have an argument that is named like a command or a path. A rule that names no tool and no kind
+/// therefore covers commands of the kind `execute` and paths of the kinds for files only. A command with further
+/// arguments is more than its text.
 fn fits_arguments(rule: &PermissionRule, subject: &ToolCallSubject) -> bool {
     let is_any_tool = rule.tool.is_empty() && rule.kind.is_empty();
     let kind = subject.kind.as_deref().unwrap_or_default();

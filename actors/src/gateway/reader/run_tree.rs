@@ -38,12 +38,12 @@ pub struct TreeHop {
 type TreeFuture<'r> = Pin<Box<dyn Future<Output = Result<RunTree, Failure>> + Send + 'r>>;
 
 impl Reader {
-    /// Returns an execution with its hops, if the caller may see it. The hops belong to the owner of the run, so they need
-    /// no right of their own.
+    /// Returns an execution with its hops, if the caller may see it. The hops belong to the owner of the run, so they
+    /// need no right of their own.
     ///
     /// # Errors
-    /// Returns `execution-unknown` if the caller has no such execution; also returns an error if the ledger could not be
-    /// read.
+    /// Returns `execution-unknown` if the caller has no such execution; also returns an error if the ledger could not
+    /// be read.
     pub async fn run_tree(&self, caller: &Caller, id: ExecutionId) -> Result<RunTree, Failure> {
         let record = self.execution(caller, id).await?;
         let mut remaining = MAX_TREE_HOPS;

@@ -1,5 +1,5 @@
-//! Handle of a run: what the run needs of the tree, and its requests to other agents. The run acts for its owner, who needs no
-//! right to these agents.
+//! Handle of a run: what the run needs of the tree, and its requests to other agents. The run acts for its owner, who
+//! needs no right to these agents.
 
 use std::time::Duration;
 
@@ -131,8 +131,8 @@ impl RunRequests {
         }
     }
 
-    /// Cancels a hop, and waits for its end for a limited time. Returns true if the hop has ended. The record is read each
-    /// time, because the hop may change its state before the cancellation arrives.
+    /// Cancels a hop, and waits for its end for a limited time. Returns true if the hop has ended. The record is read
+    /// each time, because the hop may change its state before the cancellation arrives.
     async fn try_end_hop(&self, id: ExecutionId, reason: &str) -> Result<bool, LedgerError> {
         let services = self.services();
         let record = match self.hop_state(id).await? {
@@ -151,8 +151,8 @@ impl RunRequests {
                 }
             }
             None if record.awaits_answer() => {
-                // Its actor may be stopping. Later the same answer means that no actor will have it, for example because
-                // the member is quarantined; it holds nothing but its record.
+                // Its actor may be stopping. Later the same answer means that no actor will have it, for example
+                // because the member is quarantined; it holds nothing but its record.
                 tokio::time::sleep(LEDGER_PAUSE).await;
                 if let HopState::AwaitsAnswer(record) = self.hop_state(id).await?
                     && self.requests.send_cancellation(&record, reason.to_owned()).await.is_none()

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::id::AgentId;
 
-/// Plan of a team: its steps, in order. A run records the plan at its start, so that a later change of the team does not
-/// affect the run.
+/// Plan of a team: its steps, in order. A run records the plan at its start, so that a later change of the team does
+/// not affect the run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TeamPlan {

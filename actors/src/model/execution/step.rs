@@ -93,8 +93,8 @@ impl StepRecord {
     }
 }
 
-/// Plan of a cognitive agent's run. The run records it at its start, so that a later change of the agent does not affect
-/// the limit of a run that has started.
+/// Plan of a cognitive agent's run. The run records it at its start, so that a later change of the agent does not
+/// affect the limit of a run that has started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepPlan {

@@ -151,7 +151,8 @@ fn answered_call(kind: &AgentRequestKind, line: &Value) -> Option<AnsweredCall> 
     Some(AnsweredCall { id: call.id.clone(), is_allowed })
 }
 
-/// Returns the requests that the written lines answer, each with its line. The rejection of a reused id answers the later request only.
+/// Returns the requests that the written lines answer, each with its line. The rejection of a reused id answers the
+/// later request only.
 fn answer_lines(kind: ProtocolKind, written: &[u8]) -> HashMap<RequestId, Value> {
     let mut answer_lines = HashMap::new();
     for line in written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {

@@ -40,8 +40,8 @@ pub(crate) async fn open(folder: &Path) -> Result<DataDirectory, StoreError> {
     Ok(DataDirectory { database, lock })
 }
 
-/// Locks the directory. A child process that another service was about to start holds a copy of the lock from its `fork`
-/// to its `execve`, also after that service has crashed, so the lock is tried again for a short time.
+/// Locks the directory. A child process that another service was about to start holds a copy of the lock from its
+/// `fork` to its `execve`, also after that service has crashed, so the lock is tried again for a short time.
 async fn lock(folder: &Path) -> Result<DirectoryLock, StoreError> {
     let directory_error = |source| StoreError::Directory { folder: folder.to_owned(), source };
     let mut file = open_private_file(&folder.join("lock")).map_err(directory_error)?;

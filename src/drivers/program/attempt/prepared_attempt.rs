@@ -130,8 +130,8 @@ impl<'a> PreparedAttempt<'a> {
         })
     }
 
-    /// Returns the success checks of the attempt, if the contract has any. A check of a resumed program gets a `sandbox`
-    /// of its own.
+    /// Returns the success checks of the attempt, if the contract has any. A check of a resumed program gets a
+    /// `sandbox` of its own.
     ///
     /// # Errors
     /// `input-rejected` if the request cannot be passed to a check.

@@ -18,7 +18,8 @@ impl AgentInput {
         Self(Some(journal))
     }
 
-    /// Writes a line. An agent that has closed its input receives nothing, which is no failure: its output still counts.
+    /// Writes a line. An agent that has closed its input receives nothing, which is no failure: its output still
+    /// counts.
     pub(super) fn write(&mut self, line: &[u8]) -> Result<(), Failure> {
         let Some(journal) = &mut self.0 else { return Ok(()) };
         match journal.write_message(line) {

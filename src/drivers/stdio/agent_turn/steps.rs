@@ -289,7 +289,8 @@ impl AgentTurn {
         steps.into_iter().chain([Step::Answered { session: SESSION_KEY, request, call }]).collect()
     }
 
-    /// Counts the answer to a permission request. A replay reports the answers again, so no earlier place may count them.
+    /// Counts the answer to a permission request. A replay reports the answers again, so no earlier place may count
+    /// them.
     fn record_answer(&mut self, call: AnsweredCall) {
         self.state.denied_calls += usize::from(!call.is_allowed);
         self.plan.tool_watch.record_answer(call);
