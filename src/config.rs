@@ -18,7 +18,7 @@ pub use keys::alerts::AlertSettings;
 pub use keys::inputs::{InputKey, InputSettings};
 pub use keys::log::{LogFormat, LogSettings};
 pub use keys::pressure::PressureSettings;
-pub use keys::program_search::{ProgramSearch, is_executable};
+pub use keys::programs::search::{ProgramSearch, is_executable};
 pub use keys::push::PushSettings;
 pub use keys::retention::RetentionSettings;
 pub use keys::schedules::{OwnedSchedule, SchedulerSettings};

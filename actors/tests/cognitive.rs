@@ -203,7 +203,7 @@ async fn no_call_is_sent_while_the_ledger_refuses_its_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_run_drops_its_call() {
+async fn a_cancelled_run_ends_its_call() {
     let tree = thinker().await;
     tree.driver.cognition.script("go", [call("push")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
@@ -213,6 +213,7 @@ async fn a_cancelled_run_drops_its_call() {
         (tree.wait(run).await.as_str(), tree.second()),
         ("cancelled: execution-cancelled", 12)
     );
+    assert_eq!(tree.driver.cognition.open_calls(), 0, "a call is left");
     tree.end().await;
 }
 
@@ -228,6 +229,7 @@ async fn a_stop_waits_for_no_reply_and_no_repeatable_call() {
         tree.start().await;
         assert_eq!(tree.wait(run).await, "completed");
         assert_eq!(steps(&tree, run).await.len(), 4);
+        assert_eq!(tree.driver.cognition.open_calls(), 0, "a call is left");
         tree.end().await;
     }
 }
@@ -347,6 +349,7 @@ async fn a_slow_tool_is_an_error_of_its_call() {
     assert_eq!(tree.wait(run).await, "completed");
     let steps = steps(&tree, run).await;
     assert!(steps[1].starts_with("1 error look: the tool gave no result within 3 s"), "{steps:?}");
+    assert_eq!(tree.driver.cognition.open_calls(), 0, "a call is left");
     tree.end().await;
 }
 

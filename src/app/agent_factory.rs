@@ -9,7 +9,6 @@ use algonius_actors::api::RequestsSlot;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::sessions::Sessions;
-use algonius_actors::ports::tools::Tools;
 use algonius_actors::root::AgentDefinition;
 use algonius_actors::runs::cognitive::CognitiveDriver;
 use algonius_actors::runs::team::TeamDriver;
@@ -30,8 +29,9 @@ use crate::drivers::models::ModelConnections;
 use crate::drivers::program::context::{DriverContext, SharedDriverContext, folder_name};
 use crate::drivers::program::driver::ProcessDriver;
 use crate::drivers::program::service_paths::ServicePaths;
+use crate::drivers::program::tool_process::ToolLauncher;
 use crate::drivers::remote::{RemoteConnections, RemoteDriver};
-use crate::drivers::tools::ToolHandlers;
+use crate::drivers::tools::{ToolHandlers, ToolServices};
 
 /// Shared context for preparing agents, at the start and later. Cheap to clone.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ pub(crate) struct AgentFactory {
     remote_connections: RemoteConnections,
     requests_slot: RequestsSlot,
     model_connections: ModelConnections,
-    tools: Arc<dyn Tools>,
+    tool_services: ToolServices,
 }
 
 impl AgentFactory {
@@ -68,6 +68,14 @@ impl AgentFactory {
         let shared_context =
             Arc::new(SharedDriverContext::new(driver_context, service_paths, sessions));
         shared_context.prepare()?;
+        let tool_services = ToolServices {
+            clock: Arc::clone(clock),
+            notes: Arc::<Store>::clone(store),
+            launcher: ToolLauncher {
+                context: Arc::clone(&shared_context),
+                warden: Arc::clone(&holders) as _,
+            },
+        };
         let agent_users = agent_user_settings(server);
         let program_registry = ProgramRegistry::new();
         Ok(Self {
@@ -80,7 +88,7 @@ impl AgentFactory {
             remote_connections,
             requests_slot: RequestsSlot::default(),
             model_connections: ModelConnections::new(Arc::clone(clock))?,
-            tools: Arc::new(ToolHandlers::new(Arc::clone(clock), Arc::<Store>::clone(store))),
+            tool_services,
         })
     }
 
@@ -161,9 +169,10 @@ impl AgentFactory {
                 let driver = Arc::new(TeamDriver::new(self.requests_slot.clone()));
                 return AgentDefinition { spec, driver };
             }
-            AgentWorker::Cognitive(provider) => {
+            AgentWorker::Cognitive { provider, programs } => {
                 let completions = Arc::new(self.model_connections.client(provider));
-                let (slot, tools) = (self.requests_slot.clone(), Arc::clone(&self.tools));
+                let tools = Arc::new(ToolHandlers::new(self.tool_services.clone(), programs));
+                let slot = self.requests_slot.clone();
                 let driver = Arc::new(CognitiveDriver::new(slot, completions, tools));
                 return AgentDefinition { spec, driver };
             }

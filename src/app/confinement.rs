@@ -16,11 +16,12 @@ use algonius_actors::model::agent::Access;
 use algonius_actors::model::host::boundary::BoundaryGap;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::model::host::sandbox::{Confinement, IsolationRequirement, Sandbox};
+use algonius_actors::model::program::tool_program::ToolProgram;
 use algonius_warden::confinement::group::{CgroupRoot, ControlGroups};
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-use self::boundary_facts::has_own_user;
+use self::boundary_facts::{Placement, has_own_user};
 use self::users::UserAssignments;
 use crate::StartError;
 use crate::config::{Agent, ServiceFiles};
@@ -34,6 +35,7 @@ pub(crate) struct HostContext<'m> {
 /// Decides how an agent is isolated, and warns if the isolation leaves gaps.
 pub(crate) fn decide_sandbox(agent: &mut Agent, host: &HostContext<'_>) -> Result<(), StartError> {
     decide_isolation(agent, host);
+    check_tool_sandboxes(agent, host)?;
     let (spec, program) = (&agent.spec, agent.program());
     let Some(program) = program.filter(|_| spec.enabled) else { return Ok(()) };
     if has_own_user(program) && !host.capabilities.users {
@@ -46,7 +48,8 @@ pub(crate) fn decide_sandbox(agent: &mut Agent, host: &HostContext<'_>) -> Resul
     let boundary = &confinement.boundary;
     if falls_short((spec.access, confinement), &program.sandbox) {
         let (agent, mechanisms) = (spec.id.clone(), describe_mechanisms(host.capabilities));
-        let gaps = boundary.warning().map(|gaps| format!(": {gaps}")).unwrap_or_default();
+        let gaps =
+            boundary.warning("the agent").map(|gaps| format!(": {gaps}")).unwrap_or_default();
         return Err(StartError::Sandbox { agent, mechanisms, gaps });
     }
     let (agent, mechanisms) = (&spec.id, describe_mechanisms(host.capabilities));
@@ -54,26 +57,54 @@ pub(crate) fn decide_sandbox(agent: &mut Agent, host: &HostContext<'_>) -> Resul
         let enforcement = confinement.enforcement.as_str();
         tracing::warn!(%agent, enforcement, mechanisms, "sandbox not enforced for agent");
     }
-    if let Some(gaps) = boundary.warning() {
+    if let Some(gaps) = boundary.warning("the agent") {
         let level = boundary.level.as_str();
         tracing::warn!(%agent, level, gaps, "agent is not isolated from the service");
     }
     Ok(())
 }
 
-/// Decides the isolation of an agent on a machine, whether that suffices or not. Reads files.
+/// Checks the isolation of the programs of an agent's tools, and warns if it leaves gaps.
+fn check_tool_sandboxes(agent: &Agent, host: &HostContext<'_>) -> Result<(), StartError> {
+    if !agent.spec.enabled {
+        return Ok(());
+    }
+    for (tool, program) in agent.tool_programs() {
+        let (confinement, agent) = (&program.confinement, &agent.spec.id);
+        let gaps = confinement.boundary.warning("the tool");
+        let mechanisms = describe_mechanisms(host.capabilities);
+        if falls_short((ToolProgram::ACCESS, confinement), &program.sandbox) {
+            let (agent, tool) = (agent.clone(), tool.to_owned());
+            let gaps = gaps.map(|gaps| format!(": {gaps}")).unwrap_or_default();
+            return Err(StartError::ToolSandbox { agent, tool, mechanisms, gaps });
+        }
+        if confinement.enforcement.is_incomplete() {
+            let enforcement = confinement.enforcement.as_str();
+            tracing::warn!(%agent, tool, enforcement, mechanisms, "sandbox not enforced for tool");
+        }
+        if let Some(gaps) = gaps {
+            let level = confinement.boundary.level.as_str();
+            tracing::warn!(%agent, tool, level, gaps, "tool is not isolated from the service");
+        }
+    }
+    Ok(())
+}
+
+/// Decides the isolation of an agent and of its tools on a machine, whether that suffices or not. Reads files.
 pub(crate) fn decide_isolation(agent: &mut Agent, host: &HostContext<'_>) {
+    for (_, program) in agent.tool_programs_mut() {
+        decide_tool_isolation(program, host);
+    }
     let Some(program) = agent.program().cloned() else { return };
     if program.sandbox.roots.is_none() {
-        let roots = boundary_facts::resolve_roots(agent, &program, host.files);
+        let roots = Placement::of_agent(agent, &program).resolve_roots(host.files);
         if let Some(program) = agent.program_mut() {
             program.sandbox.roots = Some(roots);
         }
     }
     let Some(program) = agent.program().cloned() else { return };
     let sockets = &host.capabilities.sockets;
-    let boundary_facts =
-        boundary_facts::collect_boundary_facts(agent, &program, (host.files, sockets));
+    let boundary_facts = Placement::of_agent(agent, &program).boundary_facts((host.files, sockets));
     let spec = Arc::make_mut(&mut agent.spec);
     let confinement = choose_confinement(
         spec.access,
@@ -86,7 +117,21 @@ pub(crate) fn decide_isolation(agent: &mut Agent, host: &HostContext<'_>) {
     }
 }
 
-/// Returns true if the isolation of an agent falls short of the required isolation.
+fn decide_tool_isolation(program: &mut ToolProgram, host: &HostContext<'_>) {
+    if program.sandbox.roots.is_none() {
+        program.sandbox.roots = Some(Placement::of_tool(program).resolve_roots(host.files));
+    }
+    let sockets = &host.capabilities.sockets;
+    let boundary_facts = Placement::of_tool(program).boundary_facts((host.files, sockets));
+    program.confinement = choose_confinement(
+        ToolProgram::ACCESS,
+        &program.sandbox,
+        host.capabilities.sandbox_capabilities(),
+        &boundary_facts,
+    );
+}
+
+/// Returns true if the isolation of an agent or a tool falls short of the required isolation.
 pub(crate) fn falls_short(
     (access, confinement): (Access, &Confinement),
     sandbox: &Sandbox,

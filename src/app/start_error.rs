@@ -117,6 +117,21 @@ pub enum StartError {
         /// Gaps of the boundary: the actions that remain possible for the agent.
         gaps: String,
     },
+    /// The sandbox of a tool's program is required and not available.
+    #[error(
+        "this system cannot enforce the sandbox of the tool `{tool}` of the agent `{agent}` ({mechanisms}){gaps}; \
+         `handler.sandbox.required = false` starts the service nevertheless"
+    )]
+    ToolSandbox {
+        /// Id of the agent.
+        agent: AgentId,
+        /// Name of the tool.
+        tool: String,
+        /// Sandbox mechanisms of the machine.
+        mechanisms: String,
+        /// Gaps of the boundary: the actions that remain possible for the tool.
+        gaps: String,
+    },
     /// The user of an agent is not available.
     #[error("the agent `{agent}` cannot run as a user of its own: {cause}")]
     User {

@@ -7,7 +7,7 @@ pub(crate) mod inputs;
 pub(crate) mod limits;
 pub(crate) mod log;
 pub(crate) mod pressure;
-pub(crate) mod program_search;
+pub(crate) mod programs;
 pub(crate) mod push;
 pub(crate) mod redaction;
 pub(crate) mod retention;

@@ -47,6 +47,8 @@ otlp_endpoint = "http://127.0.0.1:4318"
 [tokens.x]
 [models.x]
 [tools.x]
+handler = { kind = "command", command = "cat" }
+inputs = { x = { type = "string" } }
 "#;
 
 /// Item types of the lists whose items are not texts.

@@ -17,7 +17,7 @@ use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::{InputMethod, OutputMethod, VariableSecrecy};
 use proptest::prelude::*;
 
-use super::keys::agent::program::environment::{ExpandError, expand};
+use super::keys::programs::environment::{ExpandError, expand};
 use super::*;
 
 mod access;
@@ -33,6 +33,7 @@ mod schedules;
 mod schema;
 mod shipped_files;
 mod tls;
+mod tool_programs;
 
 /// Agent to which most tests add a line.
 const CAT: &str = "[agents.a]\ncommand = \"cat\"\n";

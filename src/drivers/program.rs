@@ -11,6 +11,7 @@ mod sandbox;
 pub mod service_paths;
 mod session_resume;
 mod success_checks;
+pub mod tool_process;
 pub mod version;
 mod workspace;
 

@@ -1,52 +1,74 @@
-//! Handlers of the tools that cognitive agents call: the clock and the notes.
+//! Handlers of the tools that cognitive agents call: the clock, the notes, and programs.
 
+mod command;
 mod notes;
 
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use algonius_actors::model::agent::cognitive::ToolHandler;
+use algonius_actors::model::program::tool_program::ToolProgram;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::notes::Notes;
-use algonius_actors::ports::tools::{ToolInvocation, Tools};
+use algonius_actors::ports::tools::{CallStop, ToolInvocation, Tools};
 use async_trait::async_trait;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::json;
 
-/// Handlers of all tools. The run has checked the arguments against the tool's inputs.
+use super::program::tool_process::ToolLauncher;
+
+/// Programs of tools by the names of the tools.
+pub type ToolPrograms = BTreeMap<String, Arc<ToolProgram>>;
+
+/// Services that the handlers of all agents share. Cheap to clone.
+#[derive(Clone)]
+pub struct ToolServices {
+    /// Clock of the service.
+    pub clock: Arc<dyn Clock>,
+    /// Notes of all agents.
+    pub notes: Arc<dyn Notes>,
+    /// Starter of programs.
+    pub launcher: ToolLauncher,
+}
+
+/// Handlers of the tools of an agent. The run has checked the arguments against the tool's inputs.
 ///
 /// | Handler | Arguments | Result |
 /// |---|---|---|
 /// | `Clock` | none | `{"time": "2027-01-15T08:00:00Z", "weekday": "Friday"}` |
 /// | `AddNote` | `text`: string | `{"stored": true}` |
 /// | `SearchNotes` | `query`: string, optional | `[{"at": "2027-01-15T08:00:00Z", "text": "…"}]` |
+/// | `Command` | those of the tool | standard output of the program |
 pub struct ToolHandlers {
-    clock: Arc<dyn Clock>,
-    notes: Arc<dyn Notes>,
+    services: ToolServices,
+    programs: ToolPrograms,
 }
 
 impl ToolHandlers {
-    /// Creates the handlers.
+    /// Creates the handlers of an agent whose tools have these programs.
     #[must_use]
-    pub fn new(clock: Arc<dyn Clock>, notes: Arc<dyn Notes>) -> Self {
-        Self { clock, notes }
+    pub const fn new(services: ToolServices, programs: ToolPrograms) -> Self {
+        Self { services, programs }
     }
 
     fn present_time(&self) -> String {
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         json!({ "time": rfc3339(now), "weekday": now.format("%A").to_string() }).to_string()
     }
 }
 
 #[async_trait]
 impl Tools for ToolHandlers {
-    async fn call(&self, call: ToolInvocation) -> Result<String, String> {
+    async fn call(&self, call: ToolInvocation, mut stop: CallStop) -> Result<String, String> {
         match call.tool.handler {
             ToolHandler::Clock => Ok(self.present_time()),
-            ToolHandler::AddNote => self.add_note(&call).await,
-            ToolHandler::SearchNotes => self.search_notes(&call).await,
+            ToolHandler::AddNote => stop.interrupt(self.add_note(&call)).await,
+            ToolHandler::SearchNotes => stop.interrupt(self.search_notes(&call)).await,
+            // Its processes would outlive a dropped future.
+            ToolHandler::Command => self.run_command(call, stop).await,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Strict templates for arguments and file names, without access to files, loops or the clock.
 
+pub(crate) mod tool_inputs;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -9,6 +11,9 @@ use minijinja::{
     Environment, Error, ErrorKind, UndefinedBehavior, Value, filters, tests as checks,
 };
 use regex::Regex;
+
+/// Greatest length of a text with replaced parts, in bytes.
+const MAX_REPLACED_BYTES: usize = 8 << 20;
 
 /// Greatest number of steps of one rendering.
 const RENDER_FUEL: u64 = 10_000;
@@ -314,7 +319,7 @@ fn engine() -> Environment<'static> {
     environment.add_filter("default", filters::default);
     environment.add_filter("length", filters::length);
     environment.add_filter("lower", filters::lower);
-    environment.add_filter("replace", filters::replace);
+    environment.add_filter("replace", replace);
     environment.add_filter("trim", filters::trim);
     environment.add_filter("upper", filters::upper);
     environment.add_test("defined", checks::is_defined);
@@ -324,8 +329,22 @@ fn engine() -> Environment<'static> {
 
 /// Returns the first forbidden statement.
 fn forbidden_statement(source: &str) -> Option<String> {
-    let tags = STATEMENT_PATTERN.as_ref()?.captures_iter(source).filter_map(|found| found.get(1));
-    tags.map(|tag| tag.as_str()).find(|tag| !ALLOWED_STATEMENTS.contains(tag)).map(str::to_owned)
+    statements(source).find(|tag| !ALLOWED_STATEMENTS.contains(&tag.as_str()))
+}
+
+/// Returns the first words of all statements.
+fn statements(source: &str) -> impl Iterator<Item = String> {
+    let found = STATEMENT_PATTERN.iter().flat_map(move |pattern| pattern.captures_iter(source));
+    found.filter_map(|found| found.get(1)).map(|tag| tag.as_str().to_owned())
+}
+
+/// Replaces parts of a text. The steps of a rendering do not limit the length of the result.
+fn replace(text: &str, from: &str, to: &str) -> Result<String, Error> {
+    let count = text.matches(from).count();
+    if text.len().saturating_add(count.saturating_mul(to.len())) > MAX_REPLACED_BYTES {
+        return Err(Error::new(ErrorKind::InvalidOperation, "the text would be too long"));
+    }
+    Ok(text.replace(from, to))
 }
 
 /// Returns a parse error.

@@ -11,6 +11,7 @@ mod nested;
 mod owners;
 mod programs;
 mod slots;
+mod tools;
 mod trust;
 mod users;
 
@@ -122,6 +123,18 @@ struct Attack {
 
 /// Starts the service and a victim, and lets the hostile agent try everything.
 async fn attack(setup: Setup) -> Attack {
+    let request = async |service: &Service| {
+        let task = service.send("hostile", "go").await;
+        let (state, text) = outcome(&task);
+        assert_eq!(state, "completed", "{}", service.execution(&id(&task)).await);
+        text
+    };
+    attack_by(setup, request).await
+}
+
+/// Starts the service and a victim, and lets the hostile program try everything; `request` starts it and returns its
+/// output.
+async fn attack_by(setup: Setup, request: impl AsyncFnOnce(&Service) -> String) -> Attack {
     let service = setup.start().await;
     let test_folder = service.setup.test_folder().to_owned();
     let name = format!("algonius-boundary-{}", service.setup.env_variables()["ABSTRACT"]);
@@ -138,9 +151,7 @@ async fn attack(setup: Setup) -> Attack {
     .await;
     let pids = format!("{} {} {program}", service.pid(), service.warden_pid());
     fs::write(test_folder.join("pids"), pids).unwrap();
-    let task = service.send("hostile", "go").await;
-    let (state, text) = outcome(&task);
-    assert_eq!(state, "completed", "{}", service.execution(&id(&task)).await);
+    let text = request(&service).await;
     let successful = text.trim().split(", ").filter(|method| !method.is_empty());
     let successful = successful.map(str::to_owned).collect();
     let agent = service.agent_status("hostile").await;

@@ -91,6 +91,7 @@ mod terminal;
 mod tls;
 mod tokens;
 mod tool_call_limits;
+mod tool_programs;
 mod truncated;
 mod unavailable;
 mod unbroken_output;

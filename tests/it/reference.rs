@@ -130,7 +130,7 @@ fn config_with_unknown_key(table: &str) -> String {
     let lists = ["agents.<id>.consent.rules", "agents.<id>.skills", "redaction.patterns"]
         .map(|name| (name, "[", "]"));
     let list = lists.into_iter().find(|(name, ..)| *name == table);
-    let placeholders = ["<id>", "<name>", "<prefix>"];
+    let placeholders = ["<id>", "<input>", "<name>", "<prefix>"];
     let concrete_table =
         placeholders.iter().fold(table.to_owned(), |name, word| name.replace(word, "a"));
     let kind = if table == "agents.<id>.auth" { "type = 'api_key'\n" } else { "" };

@@ -2,6 +2,7 @@
 
 pub mod program_runtime;
 pub mod stdio_protocol;
+pub mod tool_program;
 pub mod version;
 
 use std::collections::BTreeMap;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 
 use crate::model::agent::cognitive::ToolSpec;
 use crate::model::id::{AgentId, ExecutionId};
@@ -49,12 +50,63 @@ impl TextRedactor {
     }
 }
 
+/// Receiver of the order to stop a call.
+#[derive(Debug)]
+pub struct CallStop(watch::Receiver<bool>);
+
+impl CallStop {
+    /// Creates a receiver, and the sender with which [`give`](CallStopSender::give) orders the stop.
+    #[must_use]
+    pub fn channel() -> (CallStopSender, Self) {
+        let (sender, receiver) = watch::channel(false);
+        (CallStopSender(sender), Self(receiver))
+    }
+
+    /// Returns true if the call has to stop.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        *self.0.borrow() || self.0.has_changed().is_err()
+    }
+
+    /// Returns once the call has to stop: after the order, or if nothing waits for the call any more.
+    pub async fn wait(&mut self) {
+        _ = self.0.wait_for(|is_ordered| *is_ordered).await; // A dropped sender is an order too.
+    }
+
+    /// Returns the result of `work`, which is dropped if the call has to stop.
+    ///
+    /// # Errors
+    /// Returns that of `work`, or a sentence that nothing reads.
+    pub async fn interrupt(
+        &mut self,
+        work: impl Future<Output = Result<String, String>>,
+    ) -> Result<String, String> {
+        tokio::select! {
+            result = work => result,
+            () = self.wait() => Err("the call was stopped".to_owned()),
+        }
+    }
+}
+
+/// Sender of the order to stop a call. Dropping it is an order too.
+#[derive(Debug)]
+pub struct CallStopSender(watch::Sender<bool>);
+
+impl CallStopSender {
+    /// Orders the call to stop.
+    pub fn give(&self) {
+        self.0.send_replace(true);
+    }
+}
+
 /// Tools of this service.
 #[async_trait]
 pub trait Tools: Send + Sync + 'static {
-    /// Performs a call, and returns its result as text. A dropped future ends the call.
+    /// Performs a call, and returns its result as text. After the order to stop, the call returns soon, and without a
+    /// meaningful result. When it has returned, no process and no file of it is left. If the
+    /// future is dropped instead, both are removed in the background.
     ///
     /// # Errors
     /// Returns a sentence for the model that explains the failure.
-    async fn call(&self, call: ToolInvocation) -> Result<String, String>;
+    async fn call(&self, call: ToolInvocation, stop: CallStop) -> Result<String, String>;
 }

@@ -1,7 +1,8 @@
 //! Driver of cognitive agents: each attempt is a run, in which a model decides on tool calls until it has an answer.
 //!
 //! `actions` performs the actions, and `recording` writes the steps between them. `restoring` reads a run from the
-//! ledger. A run holds no process, and its facts are events of its execution, so it can always be claimed and resumed.
+//! ledger. The processes of its tools end with the attempt, and its facts are events of its execution, so it can always
+//! be claimed and resumed.
 
 mod actions;
 mod recording;
@@ -59,7 +60,7 @@ impl CognitiveDriver {
 
 #[async_trait]
 impl Driver for CognitiveDriver {
-    /// Returns no workspace: the agent changes no files.
+    /// Returns no workspace: only programs of tools change files, and their folders have no claim.
     async fn workspace(&self, _: &AgentSpec, _: &Request) -> Option<Workspace> {
         None
     }

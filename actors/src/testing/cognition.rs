@@ -17,7 +17,7 @@ use crate::model::agent::{AgentSpec, RetrySpec, WorkerFacts};
 use crate::model::completion::{CompletionRequest, ModelMessage, ModelReply, ReplyCall};
 use crate::model::observation::telemetry_events::TokenCounts;
 use crate::ports::completion::{CompletionError, Completions};
-use crate::ports::tools::{ToolInvocation, Tools};
+use crate::ports::tools::{CallStop, ToolInvocation, Tools};
 
 /// Time of a reply.
 const REPLY_TIME: Duration = Duration::from_secs(10);
@@ -37,6 +37,7 @@ struct CognitionState {
     results: HashMap<String, Result<String, String>>,
     requests: Vec<CompletionRequest>,
     effects: Vec<String>,
+    open_calls: usize,
 }
 
 impl CognitionState {
@@ -74,6 +75,11 @@ impl ScriptedCognition {
     pub fn effects(&self) -> Vec<String> {
         self.0.borrow().effects.clone()
     }
+
+    /// Returns the number of calls that have not returned. A call whose future was dropped never returns.
+    pub fn open_calls(&self) -> usize {
+        self.0.borrow().open_calls
+    }
 }
 
 #[async_trait]
@@ -94,13 +100,23 @@ impl Completions for ScriptedCognition {
 
 #[async_trait]
 impl Tools for ScriptedCognition {
-    async fn call(&self, call: ToolInvocation) -> Result<String, String> {
+    async fn call(&self, call: ToolInvocation, mut stop: CallStop) -> Result<String, String> {
         let ToolInvocation { tool, arguments, .. } = call;
         let text = serde_json::Value::Object(arguments).to_string();
         let effect = format!("{} {text}", tool.name);
-        self.0.send_modify(|state| state.effects.push(effect));
-        sleep(CALL_TIME).await;
-        self.0.borrow().results.get(&tool.name).cloned().unwrap_or(Ok(text))
+        self.0.send_modify(|state| {
+            state.effects.push(effect);
+            state.open_calls += 1;
+        });
+        let work = async {
+            sleep(CALL_TIME).await;
+            self.0.borrow().results.get(&tool.name).cloned().unwrap_or(Ok(text))
+        };
+        let result = stop.interrupt(work).await;
+        // The end of a process takes time too.
+        tokio::task::yield_now().await;
+        self.0.send_modify(|state| state.open_calls -= 1);
+        result
     }
 }
 

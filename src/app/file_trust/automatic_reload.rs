@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use algonius_actors::model::host::boundary::BoundaryGap;
+use algonius_actors::model::host::sandbox::Confinement;
 
 use super::configuration_faults;
 use crate::config::{Agent, Settings};
@@ -17,15 +18,16 @@ pub(crate) fn automatic_reload_obstacle(
     let exposes_configuration = |gap: &BoundaryGap| {
         matches!(gap, BoundaryGap::Configuration | BoundaryGap::ConfigurationFolder)
     };
-    let has_gap = |agent: &&Agent| {
-        agent
-            .spec
-            .confinement()
-            .is_some_and(|it| it.boundary.gaps.iter().any(exposes_configuration))
-    };
-    let mut enabled = settings.agents.iter().filter(|agent| agent.spec.enabled);
-    if let Some(agent) = enabled.find(has_gap) {
-        return Some(format!("the agent `{}` can change the configuration", agent.spec.id));
+    let has_gap = |it: &Confinement| it.boundary.gaps.iter().any(exposes_configuration);
+    for Agent { spec, .. } in settings.agents.iter().filter(|agent| agent.spec.enabled) {
+        if spec.confinement().is_some_and(has_gap) {
+            return Some(format!("the agent `{}` can change the configuration", spec.id));
+        }
+    }
+    let enabled = settings.agents.iter().filter(|agent| agent.spec.enabled);
+    let mut tools = enabled.flat_map(Agent::tool_programs);
+    if let Some((tool, _)) = tools.find(|(_, program)| has_gap(&program.confinement)) {
+        return Some(format!("the tool `{tool}` can change the configuration"));
     }
     let fault = configuration_faults(settings, file).into_iter().next()?;
     Some(fault.without_path())

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::ProgramSpec;
+use algonius_actors::model::program::tool_program::ToolProgram;
 use algonius_actors::root::{AgentDefinition, AgentRegistry};
 use tokio::task::JoinSet;
 
@@ -121,6 +122,7 @@ impl ServedAgents {
                     program.sandbox.roots.clone_from(&before.sandbox.roots);
                 }
             }
+            reuse_tool_facts(agent, before);
             if has_other_files {
                 self.factory.decide_isolation(agent, service_files);
             }
@@ -153,6 +155,20 @@ impl ServedAgents {
     /// Removes an agent from those that callers can reach.
     pub(super) fn remove(&mut self, id: &AgentId) {
         self.specs.remove(id);
+    }
+}
+
+/// Copies the decided facts about the programs of an agent's tools.
+fn reuse_tool_facts(agent: &mut Agent, before: &Agent) {
+    let programs_before: BTreeMap<_, _> = before.tool_programs().collect();
+    for (tool, program) in agent.tool_programs_mut() {
+        let Some(before) = programs_before.get(tool) else { continue };
+        program.confinement.clone_from(&before.confinement);
+        let folders =
+            |program: &ToolProgram| (program.sandbox.writable.clone(), program.working_dir.clone());
+        if folders(program) == folders(before) {
+            program.sandbox.roots.clone_from(&before.sandbox.roots);
+        }
     }
 }
 

@@ -37,6 +37,7 @@ pub(super) fn rejection(error: &StartError) -> ConfigurationError {
         | StartError::Sandbox { agent, .. }
         | StartError::Home { agent, .. }
         | StartError::ControlGroup { agent, .. } => Some(format!("agents.{agent}")),
+        StartError::ToolSandbox { tool, .. } => Some(format!("tools.{tool}")),
         StartError::Token { .. } | StartError::ShortToken => Some("server.token_file".to_owned()),
         _ => None,
     };

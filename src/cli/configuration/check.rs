@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::host::boundary::Boundary;
+use algonius_actors::model::program::tool_program::ToolProgram;
 use serde::Serialize;
 use serde_json::json;
 
@@ -76,10 +78,10 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<
         out.print_note(&format!("warning: `serve` refuses to start here: {fault}"));
     }
     for (agent, boundary) in settings.agents.iter().filter_map(with_boundary) {
-        if let Some(gaps) = boundary.warning() {
-            let (id, level) = (&agent.spec.id, boundary.level.as_str());
-            out.print_note(&format!("warning: agent {id}: boundary {level}: {gaps}"));
-        }
+        print_gaps(("agent", agent.spec.id.as_str()), boundary, out);
+    }
+    for (tool, program) in tool_programs(&settings) {
+        print_gaps(("tool", tool), &program.confinement.boundary, out);
     }
     if let Some(reason) = obstacle.filter(|_| settings.server.configuration.watch) {
         out.print_note(&format!(
@@ -96,7 +98,7 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<
         let description = match &agent.worker {
             AgentWorker::Program { .. } => format!("boundary {level}"),
             AgentWorker::Remote(remote) => format!("remote, {}", remote.url),
-            AgentWorker::Cognitive(_) => format!("cognitive, {}", model_text(&agent.spec)),
+            AgentWorker::Cognitive { .. } => format!("cognitive, {}", model_text(&agent.spec)),
             AgentWorker::Team => format!("team, {}", steps_text(&agent.spec)),
         };
         out.print_line(&format!("  {}: {description}", agent.spec.id));
@@ -147,20 +149,38 @@ fn with_boundary(agent: &Agent) -> Option<(&Agent, &Boundary)> {
     Some((agent, &agent.spec.confinement()?.boundary))
 }
 
-/// Returns the warnings about this machine: ways of agents to the service, files that `serve` does not trust, and
-/// reasons why changes are not applied automatically.
+/// Returns the programs of the tools that agents use, each once.
+fn tool_programs(settings: &Settings) -> BTreeMap<&str, &Arc<ToolProgram>> {
+    settings.agents.iter().flat_map(Agent::tool_programs).collect()
+}
+
+fn print_gaps((kind, name): (&str, &str), boundary: &Boundary, out: &CliOutput) {
+    if let Some(gaps) = boundary.warning(&format!("the {kind}")) {
+        let level = boundary.level.as_str();
+        out.print_note(&format!("warning: {kind} {name}: boundary {level}: {gaps}"));
+    }
+}
+
+/// Returns the warnings about this machine: ways of agents and tools to the service, files that `serve` does not trust,
+/// and reasons why changes are not applied automatically.
 fn machine_warnings(
     settings: &Settings,
     untrusted: &[String],
     unwatched_reason: Option<&str>,
 ) -> Vec<Diagnostic> {
     let machine_warning = Diagnostic::of_machine;
-    let open_boundaries =
-        settings.agents.iter().filter_map(with_boundary).filter_map(|(agent, boundary)| {
-            let key = format!("agents.{}", agent.spec.id);
-            let hint = "`algonius doctor` suggests a fix";
-            Some(machine_warning(FaultCode::OpenBoundary, Some(key), boundary.warning()?, hint))
-        });
+    let agents = settings.agents.iter().filter_map(with_boundary);
+    let agents = agents.map(|(agent, boundary)| {
+        (format!("agents.{}", agent.spec.id), boundary.warning("the agent"))
+    });
+    let tools = tool_programs(settings).into_iter();
+    let tools = tools.map(|(tool, program)| {
+        (format!("tools.{tool}"), program.confinement.boundary.warning("the tool"))
+    });
+    let open_boundaries = agents.chain(tools).filter_map(|(key, gaps)| {
+        let hint = "`algonius doctor` suggests a fix";
+        Some(machine_warning(FaultCode::OpenBoundary, Some(key), gaps?, hint))
+    });
     let untrusted = untrusted.iter().map(|fault| {
         machine_warning(
             FaultCode::UntrustedFile,

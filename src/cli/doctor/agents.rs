@@ -8,11 +8,13 @@ use algonius_actors::model::agent::remote::RemoteSpec;
 use algonius_actors::model::agent::team::TeamPlan;
 use algonius_actors::model::host::boundary::BoundaryGap;
 use algonius_actors::model::host::host_capabilities::{CapabilityState, HostCapabilities};
-use algonius_actors::model::host::sandbox::{Confinement, Isolation, IsolationRequirement};
+use algonius_actors::model::host::sandbox::{
+    Confinement, Isolation, IsolationRequirement, Sandbox,
+};
 use algonius_actors::model::program::ProgramSpec;
 
 use super::finding::Finding;
-use super::{agent_program, model_provider, version};
+use super::{agent_program, model_provider, tool_program, version};
 use crate::app::confinement::{HostContext, decide_isolation, falls_short};
 use crate::app::file_trust;
 use crate::app::program_versions::TemporaryHolder;
@@ -55,11 +57,12 @@ pub(super) async fn check(
         if let AgentWorker::Remote(remote) = &agent.worker {
             findings.push(remote_finding(agent, remote));
         }
-        if let (AgentWorker::Cognitive(provider), Some(spec)) =
+        if let (AgentWorker::Cognitive { provider, .. }, Some(spec)) =
             (&agent.worker, agent.spec.cognitive())
         {
             findings.push(model_provider::finding(agent, spec, provider).await);
         }
+        findings.extend(agent.tool_programs().map(|tool| tool_program::finding(agent, tool)));
         if let Some(plan) = agent.spec.team() {
             findings.push(team_finding(agent, plan, settings));
         }
@@ -115,9 +118,9 @@ fn isolation_finding(
     let is_insufficient = enforcement.is_incomplete() || !boundary.gaps.is_empty();
     match is_insufficient && spec.enabled {
         true if falls_short((spec.access, confinement), &program.sandbox) => {
-            Finding::bad(&subject, text, suggested_fix(confinement, program))
+            Finding::bad(&subject, text, suggested_fix(confinement, &program.sandbox))
         }
-        true => Finding::warning(&subject, text, suggested_fix(confinement, program)),
+        true => Finding::warning(&subject, text, suggested_fix(confinement, &program.sandbox)),
         // The service may run in another control group than this command.
         false if missing_controller.is_some() => Finding::warning(
             &subject,
@@ -155,9 +158,9 @@ fn team_finding(agent: &Agent, plan: &TeamPlan, settings: &Settings) -> Finding 
 }
 
 /// Returns the fix for the widest isolation gap of an agent.
-fn suggested_fix(confinement: &Confinement, program: &ProgramSpec) -> String {
+fn suggested_fix(confinement: &Confinement, sandbox: &Sandbox) -> String {
     let has_gap = |gap| confinement.boundary.gaps.contains(&gap);
-    let is_sandbox_off = !program.sandbox.enforce;
+    let is_sandbox_off = !sandbox.enforce;
     let fix = if is_sandbox_off {
         "leave out `sandbox.enforce = false`"
     } else if has_gap(BoundaryGap::ServiceFiles) || confinement.enforcement.is_incomplete() {
@@ -170,7 +173,7 @@ fn suggested_fix(confinement: &Confinement, program: &ProgramSpec) -> String {
     } else {
         "install bubblewrap or a newer kernel"
     };
-    let is_required = program.sandbox.required != IsolationRequirement::Nothing;
+    let is_required = sandbox.required != IsolationRequirement::Nothing;
     let hint = if is_required { "; `sandbox.required = false` starts it nevertheless" } else { "" };
     format!("{fix}{hint}")
 }

@@ -12,7 +12,6 @@ pub(crate) mod program;
 mod quota;
 pub(crate) mod remote;
 mod resources;
-mod sandbox;
 mod team;
 mod worker;
 
@@ -29,11 +28,12 @@ use algonius_actors::model::agent::{
     Skill, WorkLimits,
 };
 use algonius_actors::model::id::AgentId;
+use algonius_actors::model::program::tool_program::ToolProgram;
 use algonius_actors::model::program::{InputMethod, ProgramSpec};
 
 use super::cognition::CognitionCatalog;
 use super::limits::AgentSettingBounds;
-use super::program_search::ProgramSearch;
+use super::programs::search::ProgramSearch;
 use crate::config::diagnostics::{Severity, from_message};
 use crate::config::presets::{AgentPreset, PresetMetadata};
 use crate::config::table::{ConfigReader, Section, Spanned, ValueBounds, WrittenValue, value};
@@ -69,8 +69,13 @@ pub enum AgentWorker {
     Remote(Arc<RemoteSpec>),
     /// Team of other agents, with the plan in the specification of the agent.
     Team,
-    /// Language model of this provider, with the rest in the specification of the agent.
-    Cognitive(Arc<ModelProvider>),
+    /// Language model, with the rest in the specification of the agent.
+    Cognitive {
+        /// Provider of the model.
+        provider: Arc<ModelProvider>,
+        /// Programs of its tools by the names of the tools.
+        programs: BTreeMap<String, Arc<ToolProgram>>,
+    },
 }
 
 impl Agent {
@@ -89,6 +94,25 @@ impl Agent {
             AgentWorker::Program { program, .. } => Some(Arc::make_mut(program)),
             _ => None,
         }
+    }
+
+    /// Returns the programs of the agent's tools by the names of the tools.
+    pub fn tool_programs(&self) -> impl Iterator<Item = (&str, &Arc<ToolProgram>)> {
+        let programs = match &self.worker {
+            AgentWorker::Cognitive { programs, .. } => Some(programs),
+            _ => None,
+        };
+        programs.into_iter().flatten().map(|(tool, program)| (tool.as_str(), program))
+    }
+
+    /// Returns mutable access to the programs of the agent's tools.
+    pub fn tool_programs_mut(&mut self) -> impl Iterator<Item = (&str, &mut ToolProgram)> {
+        let programs = match &mut self.worker {
+            AgentWorker::Cognitive { programs, .. } => Some(programs),
+            _ => None,
+        };
+        let programs = programs.into_iter().flatten();
+        programs.map(|(tool, program)| (tool.as_str(), Arc::make_mut(program)))
     }
 }
 
@@ -142,7 +166,8 @@ fn read(
     let limits = &kind::bounds(context.limits, kind);
     let accesses = [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)];
     let access = section.keyword("access", &accesses).map(|found| found.value).unwrap_or_default();
-    // The members of a team limit their own executions, and a cognitive agent changes no files.
+    // The members of a team limit their own executions, and the programs of tools change only the folders of their
+    // sandboxes.
     let can_write = matches!(kind, AgentKind::Program | AgentKind::Remote);
     let is_exclusive = access == Access::ReadWrite && can_write;
     let capacity = capacity(section, limits, is_exclusive);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use algonius_actors::model::observation::alert::AlertSpec;
 use ipnet::IpNet;
 
-use super::program_search::find_program;
+use super::programs::search::find_program;
 use super::push;
 use crate::config::diagnostics::from_message;
 use crate::config::table::secret::is_open_to_others;

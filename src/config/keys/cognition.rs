@@ -2,17 +2,19 @@
 
 pub(crate) mod cognitive_agent;
 mod models;
+mod tool_inputs;
+mod tool_program;
 mod tools;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use algonius_actors::model::agent::AgentKind;
-use algonius_actors::model::agent::cognitive::ToolSpec;
 use algonius_actors::model::agent::model_provider::ModelProvider;
 use algonius_actors::model::id::AgentId;
 use toml::de::DeValue;
 
+use self::tools::ConfiguredTool;
 use crate::config::table::{Section, Spanned};
 
 /// Greatest length of the name of a provider or of a tool.
@@ -22,26 +24,37 @@ const MAX_NAME_BYTES: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct CognitionCatalog {
     models: BTreeMap<String, Option<Arc<ModelProvider>>>,
-    tools: BTreeMap<String, Option<Arc<ToolSpec>>>,
+    tools: BTreeMap<String, Option<ConfiguredTool>>,
 }
 
 impl CognitionCatalog {
-    /// Reads all providers and tools. `agents` are the sections of all agents: a missing key is an error only if an
-    /// enabled agent needs it.
+    /// Reads all providers and tools. `agents` are the sections of all agents: a fault of the machine, such as a
+    /// missing key, is an error only if it affects an enabled agent.
     pub(crate) fn read(root: &mut Section<'_>, agents: &[(Spanned<AgentId>, Section<'_>)]) -> Self {
-        let enabled_prefixes = agents.iter().filter_map(|(_, agent)| enabled_prefix(agent));
-        let enabled_prefixes: BTreeSet<&str> = enabled_prefixes.collect();
-        Self { models: models::read_all(root, &enabled_prefixes), tools: tools::read_all(root) }
+        let enabled: Vec<_> = agents.iter().map(|(_, agent)| agent).filter(is_enabled).collect();
+        let prefixes: BTreeSet<&str> = enabled.iter().filter_map(|agent| prefix(agent)).collect();
+        let tools: BTreeSet<&str> = enabled.iter().flat_map(|agent| tool_names(agent)).collect();
+        Self { models: models::read_all(root, &prefixes), tools: tools::read_all(root, &tools) }
     }
 }
 
-/// Returns the prefix of the model of an enabled cognitive agent. The section is not checked yet.
-fn enabled_prefix<'c>(agent: &Section<'c>) -> Option<&'c str> {
+/// Returns true for an enabled cognitive agent. The section is not checked yet.
+fn is_enabled(agent: &&Section<'_>) -> bool {
     let kind = agent.peek("kind").and_then(DeValue::as_str);
     let is_disabled = agent.peek("enabled").and_then(DeValue::as_bool) == Some(false);
+    kind == Some(AgentKind::Cognitive.as_str()) && !is_disabled
+}
+
+/// Returns the prefix of the model of a cognitive agent.
+fn prefix<'c>(agent: &Section<'c>) -> Option<&'c str> {
     let model = agent.peek("model_id").and_then(DeValue::as_str)?;
-    let (prefix, _) = model.split_once('/')?;
-    (kind == Some(AgentKind::Cognitive.as_str()) && !is_disabled).then_some(prefix)
+    model.split_once('/').map(|(prefix, _)| prefix)
+}
+
+/// Returns the names of the tools of a cognitive agent.
+fn tool_names<'c>(agent: &Section<'c>) -> impl Iterator<Item = &'c str> + use<'c> {
+    let names = agent.peek("tools").and_then(DeValue::as_array);
+    names.into_iter().flat_map(|names| names.iter()).filter_map(|name| name.get_ref().as_str())
 }
 
 /// Returns true for a name of a provider or of a tool. A wrong name is a fault.

@@ -1,7 +1,7 @@
 //! Starts one attempt: finds its folders, prepares them and its sandbox, and starts its program.
 
-mod arguments;
-mod attempt_folder;
+pub(super) mod arguments;
+pub(super) mod attempt_folder;
 mod prepared_attempt;
 mod turn_plan;
 
@@ -23,7 +23,7 @@ use self::attempt_folder::create_folder_and_sandbox;
 use self::prepared_attempt::PreparedAttempt;
 use super::context::{self, SharedDriverContext};
 use super::running_process::{AnswerLocation, DialoguePlan, ProcessIo, RunningProcess};
-use super::sandbox;
+use super::sandbox::{self, SandboxSubject};
 use super::session_resume::{SessionResume, fresh_id};
 use super::success_checks::SuccessChecks;
 use super::workspace::resolve_working_dir;
@@ -89,8 +89,9 @@ impl AttemptStart {
     ) -> Result<StartedProgram, Failure> {
         let working_dir = resolve_working_dir(&self.program, &self.work).await?;
         self.refuse_service_folder(&working_dir)?;
-        let plan = sandbox::plan(&self.program, &self.context, &self.work, &working_dir).await?;
-        let (mut sandbox, slot) = sandbox::prepare(plan, &self.context, &self.program).await?;
+        let subject = SandboxSubject::of_attempt(&self.program, &self.work);
+        let plan = sandbox::plan(&subject, &self.context, &working_dir).await?;
+        let (mut sandbox, slot) = sandbox::prepare(plan, &self.context, &subject).await?;
         let folder = slot.as_ref().map(|slot| slot.execution_folder().to_owned());
         let folder = folder.unwrap_or_else(|| self.folder_outside_slots());
         let prepared = PreparedAttempt::of(self, folder, working_dir)?;
@@ -224,7 +225,7 @@ impl AttemptStart {
 }
 
 /// Converts a launch error into a failure. If the warden was lost, the program may or may not have started.
-fn launch_failure(error: &io::Error) -> Failure {
+pub(super) fn launch_failure(error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::ConnectionAborted {
         return Failure::new(Code::Interrupted, "its process holder was lost");
     }

@@ -15,7 +15,8 @@ use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::sandbox::{Isolation, Sandbox};
-use algonius_actors::model::program::ProgramSpec;
+use algonius_actors::model::program::tool_program::ToolProgram;
+use algonius_actors::model::program::{ProgramSpec, User, Variable};
 use algonius_warden::confinement::bubblewrap::{FilesystemView, ProtectedServiceFiles, ViewError};
 use algonius_warden::confinement::landlock::{Domain, FileAccess, ReadablePaths, version};
 use algonius_warden::{Launch, RootCapabilities};
@@ -81,6 +82,52 @@ pub(super) struct StartSandbox {
 /// Sandbox and the folder of its slot, if it has one.
 pub(super) type PreparedSandbox = (StartSandbox, Option<ScratchSlot>);
 
+/// Program to be confined: the facts on which its sandbox depends.
+pub(super) struct SandboxSubject<'a> {
+    pub(super) access: Access,
+    pub(super) sandbox: &'a Sandbox,
+    /// Mechanism that confines the program.
+    pub(super) isolation: Option<Isolation>,
+    /// Folders of the program's own that it may change.
+    pub(super) private_folders: Vec<PathBuf>,
+    /// Home of the program.
+    pub(super) home: &'a Path,
+    /// User of the program; `None` for the service's own.
+    pub(super) user: Option<User>,
+}
+
+impl<'a> SandboxSubject<'a> {
+    /// Returns the program of an attempt.
+    pub(super) fn of_attempt(program: &'a ProgramSpec, work: &Work) -> Self {
+        let runtime = &program.program_runtime;
+        Self {
+            access: work.spec.access,
+            sandbox: &program.sandbox,
+            isolation: isolation(work),
+            private_folders: runtime.agent_home.iter().map(|home| home.path.clone()).collect(),
+            home: &runtime.home,
+            user: program.user,
+        }
+    }
+
+    /// Returns the program of a tool.
+    pub(super) fn of_tool(program: &'a ToolProgram) -> Self {
+        Self {
+            access: ToolProgram::ACCESS,
+            sandbox: &program.sandbox,
+            isolation: program.confinement.isolation,
+            private_folders: Vec::new(),
+            home: &program.home,
+            user: None,
+        }
+    }
+
+    /// Returns true if the program may change only some files, or reach only a part of the network.
+    pub(super) fn is_confined(&self) -> bool {
+        self.isolation.is_some() && self.sandbox.restricts(self.access)
+    }
+}
+
 /// Returns the mechanism that confines the program of an attempt.
 pub(super) fn isolation(work: &Work) -> Option<Isolation> {
     work.spec.confinement().and_then(|confinement| confinement.isolation)
@@ -88,7 +135,7 @@ pub(super) fn isolation(work: &Work) -> Option<Isolation> {
 
 /// Returns true if the program may change only some files, or reach only a part of the network.
 pub(super) fn is_confined(work: &Work, program: &ProgramSpec) -> bool {
-    isolation(work).is_some() && program.sandbox.restricts(work.spec.access)
+    SandboxSubject::of_attempt(program, work).is_confined()
 }
 
 /// Plans the sandbox of a program that works in `workspace`. Lists folders again if one has changed since the
@@ -97,16 +144,14 @@ pub(super) fn is_confined(work: &Work, program: &ProgramSpec) -> bool {
 /// # Errors
 /// `agent-not-started` if the mechanism that existed at the start of the service no longer exists.
 pub(super) async fn plan(
-    program: &Arc<ProgramSpec>,
+    subject: &SandboxSubject<'_>,
     context: &Arc<SharedDriverContext>,
-    work: &Work,
     workspace: &Path,
 ) -> Result<SandboxPlan, Failure> {
-    let Some(isolation) = isolation(work) else { return Ok(SandboxPlan::Unconfined) };
-    let (access, sandbox) = (work.spec.access, &program.sandbox);
-    let writable = writable_paths(access, program, workspace);
-    let private_folders =
-        program.program_runtime.agent_home.iter().map(|home| home.path.clone()).collect();
+    let Some(isolation) = subject.isolation else { return Ok(SandboxPlan::Unconfined) };
+    let (access, sandbox) = (subject.access, subject.sandbox);
+    let writable = writable_paths(access, sandbox, workspace);
+    let private_folders = subject.private_folders.clone();
     if isolation == Isolation::Landlock {
         if !sandbox.guards_files(access) {
             return Ok(SandboxPlan::Domain { allows_tcp: sandbox.allows_network });
@@ -124,7 +169,7 @@ pub(super) async fn plan(
         writable,
         private_folders,
         shares_network: sandbox.allows_network,
-        home: program.program_runtime.home.clone(),
+        home: subject.home.to_owned(),
         workspace: workspace.to_owned(),
         workspace_roots: sandbox
             .roots
@@ -157,11 +202,11 @@ async fn readable_paths(context: &Arc<SharedDriverContext>) -> Result<Arc<Readab
 }
 
 /// Returns the paths that the program may change, in addition to those that the service creates for it.
-fn writable_paths(access: Access, program: &ProgramSpec, workspace: &Path) -> Vec<PathBuf> {
-    let Sandbox { roots, writable, .. } = &program.sandbox;
+fn writable_paths(access: Access, sandbox: &Sandbox, workspace: &Path) -> Vec<PathBuf> {
+    let Sandbox { roots, writable, .. } = sandbox;
     let resolved = roots.as_ref().map(|roots| roots.writable.clone());
     let mut paths = resolved.or_else(|| writable.clone()).unwrap_or_default();
-    if !program.sandbox.guards_files(access) {
+    if !sandbox.guards_files(access) {
         paths.push(PathBuf::from("/"));
     } else if access == Access::ReadWrite {
         paths.push(workspace.to_owned());
@@ -176,9 +221,9 @@ fn writable_paths(access: Access, program: &ProgramSpec, workspace: &Path) -> Ve
 pub(super) async fn prepare(
     plan: SandboxPlan,
     context: &Arc<SharedDriverContext>,
-    program: &ProgramSpec,
+    SandboxSubject { user, sandbox, .. }: &SandboxSubject<'_>,
 ) -> Result<PreparedSandbox, Failure> {
-    let user = program.user;
+    let user = *user;
     let unrestricted_sandbox =
         StartSandbox { ruleset: None, view: None, root_capabilities: RootCapabilities::All };
     let unrestricted_ruleset = |allows_tcp| {
@@ -208,7 +253,7 @@ pub(super) async fn prepare(
             };
             let ruleset = Some(slot.ruleset());
             // Without writable folders only a read-only agent has a slot.
-            let has_folders = program.sandbox.writable.is_some();
+            let has_folders = sandbox.writable.is_some();
             // As root, `tar -x` and `cp -a` have to change owners where the agent may write.
             let root_capabilities =
                 if has_folders { RootCapabilities::Writing } else { RootCapabilities::Reading };
@@ -220,7 +265,7 @@ pub(super) async fn prepare(
 async fn create_slot(
     context: &Arc<SharedDriverContext>,
     domain: Domain,
-    user: Option<algonius_actors::model::program::User>,
+    user: Option<User>,
 ) -> Result<ScratchSlot, Failure> {
     let context = Arc::clone(context);
     let slot = spawn_blocking(move || context.slots.create(domain, user)).await;
@@ -311,13 +356,13 @@ pub(super) fn setup_failure() -> Failure {
 /// Sets the variable for temporary files, unless the configuration or the caller has set it.
 pub(super) fn set_temporary_folder(
     env: &mut BTreeMap<OsString, OsString>,
-    program: &ProgramSpec,
+    configured: &BTreeMap<String, Variable>,
     inherited: &InheritedVariables,
     attempt_folder: &Path,
 ) {
     let is_inherited = env.get(&OsString::from(TMPDIR_VARIABLE))
         == inherited.get(&OsString::from(TMPDIR_VARIABLE));
-    if is_inherited && !program.env.contains_key(TMPDIR_VARIABLE) {
+    if is_inherited && !configured.contains_key(TMPDIR_VARIABLE) {
         env.insert(TMPDIR_VARIABLE.into(), attempt_folder.join(TEMPORARY_FOLDER).into());
     }
 }

@@ -26,10 +26,10 @@ impl ToolHandlers {
         if !(1..=MAX_NOTE_BYTES).contains(&text.len()) {
             return Err(format!("the argument `text` must have 1 to {MAX_NOTE_BYTES} bytes"));
         }
-        let note = Note { at: self.clock.now(), text: call.redactor.redact(text) };
+        let note = Note { at: self.services.clock.now(), text: call.redactor.redact(text) };
         let origin = (call.execution, call.step);
         let new_note = NewNote { agent: call.agent.clone(), origin, note };
-        let stored = self.notes.add_note(new_note, MAX_NOTES).await;
+        let stored = self.services.notes.add_note(new_note, MAX_NOTES).await;
         stored.map_err(|error| failure_sentence(call, &error, "the note was not stored"))?;
         Ok(json!({ "stored": true }).to_string())
     }
@@ -37,7 +37,7 @@ impl ToolHandlers {
     /// Searches the notes of the agent.
     pub(super) async fn search_notes(&self, call: &ToolInvocation) -> Result<String, String> {
         let query = text_argument(call, "query");
-        let found = self.notes.search_notes(&call.agent, query, MAX_FOUND_NOTES).await;
+        let found = self.services.notes.search_notes(&call.agent, query, MAX_FOUND_NOTES).await;
         let found = found
             .map_err(|error| failure_sentence(call, &error, "the notes could not be searched"))?;
         Ok(list_of(found))

@@ -1,17 +1,24 @@
 //! Tests of the handlers of tools, with notes in memory and a fixed clock.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use algonius_actors::model::agent::cognitive::ToolSpec;
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::host::sandbox::{Confinement, Sandbox};
 use algonius_actors::model::id::{AgentId, ExecutionId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::notes::{NewNote, Note};
+use algonius_actors::ports::sessions::NoSessions;
 use algonius_actors::ports::tools::TextRedactor;
+use algonius_warden::{ClaimedProgram, Launch, SpawnedProgram, Warden};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
 use super::*;
+use crate::drivers::program::context::{DriverContext, SharedDriverContext};
 
 struct FixedClock;
 
@@ -59,8 +66,47 @@ impl Notes for MemoryNotes {
     }
 }
 
+/// Warden of a service whose process holder is lost.
+struct LostWarden;
+
+#[async_trait]
+impl Warden for LostWarden {
+    async fn launch(&self, _launch: Launch) -> io::Result<SpawnedProgram> {
+        Err(io::ErrorKind::ConnectionAborted.into())
+    }
+
+    fn claim(&self, _execution: ExecutionId, _attempt_id: AttemptId) -> Option<ClaimedProgram> {
+        None
+    }
+
+    async fn adopt(
+        &self,
+        _execution: ExecutionId,
+        _attempt_id: AttemptId,
+    ) -> io::Result<SpawnedProgram> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    async fn kill_all_processes(&self, _execution: ExecutionId, _attempt_id: AttemptId) -> usize {
+        0
+    }
+}
+
+/// Returns the starter of programs with this runtime folder.
+fn launcher(runtime_dir: PathBuf) -> ToolLauncher {
+    let driver_context =
+        DriverContext { runtime_dir, sockets: Vec::new(), bubblewrap: None, is_in_memory: true };
+    let context = SharedDriverContext::new(driver_context, Arc::default(), Arc::new(NoSessions));
+    ToolLauncher { context: Arc::new(context), warden: Arc::new(LostWarden) }
+}
+
 fn handlers(notes: &Arc<MemoryNotes>) -> ToolHandlers {
-    ToolHandlers::new(Arc::new(FixedClock), Arc::clone(notes) as _)
+    let services = ToolServices {
+        clock: Arc::new(FixedClock),
+        notes: Arc::clone(notes) as _,
+        launcher: launcher(PathBuf::from("/nonexistent")),
+    };
+    ToolHandlers::new(services, ToolPrograms::new())
 }
 
 fn tool_call(handler: ToolHandler, arguments: Value) -> ToolInvocation {
@@ -83,12 +129,18 @@ fn tool_call(handler: ToolHandler, arguments: Value) -> ToolInvocation {
     }
 }
 
+/// Performs a call that nothing stops.
+async fn perform(tools: &ToolHandlers, call: ToolInvocation) -> Result<String, String> {
+    let (_order, stop) = CallStop::channel();
+    tools.call(call, stop).await
+}
+
 async fn call(
     tools: &ToolHandlers,
     handler: ToolHandler,
     arguments: Value,
 ) -> Result<Value, String> {
-    let result = tools.call(tool_call(handler, arguments)).await?;
+    let result = perform(tools, tool_call(handler, arguments)).await?;
     Ok(serde_json::from_str(&result).unwrap())
 }
 
@@ -104,7 +156,7 @@ async fn a_note_is_stored_redacted_with_its_origin() {
     let notes = Arc::<MemoryNotes>::default();
     let tools = handlers(&notes);
     let add = tool_call(ToolHandler::AddNote, json!({ "text": "the key is canary" }));
-    assert_eq!(tools.call(add.clone()).await.as_deref(), Ok(r#"{"stored":true}"#));
+    assert_eq!(perform(&tools, add.clone()).await.as_deref(), Ok(r#"{"stored":true}"#));
     let note = Note { at: FixedClock.now(), text: "the key is ***".to_owned() };
     let expected = NewNote { agent: add.agent, origin: (add.execution, 3), note };
     assert_eq!(*notes.notes.lock().await, [expected]);
@@ -151,7 +203,7 @@ async fn a_search_returns_ten_notes_of_the_agent() {
     let other_agent = AgentId::new("other").unwrap();
     let search = tool_call(ToolHandler::SearchNotes, json!({}));
     let other_search = ToolInvocation { agent: other_agent, ..search };
-    assert_eq!(tools.call(other_search).await.as_deref(), Ok("[]"));
+    assert_eq!(perform(&tools, other_search).await.as_deref(), Ok("[]"));
 }
 
 #[tokio::test]
@@ -177,9 +229,49 @@ async fn long_notes_make_a_valid_list_of_limited_length() {
             call(&tools, ToolHandler::AddNote, json!({ "text": text })).await.unwrap();
         }
         let search = tool_call(ToolHandler::SearchNotes, json!({}));
-        let list = tools.call(search).await.unwrap();
+        let list = perform(&tools, search).await.unwrap();
         let found: Vec<Value> = serde_json::from_str(&list).unwrap();
         assert_eq!(found.len(), count);
         assert!(list.len() <= 20 << 10, "{}", list.len());
     }
+}
+
+/// Returns handlers whose tool `tool` has a program, and the folder of its calls.
+fn handlers_with_program() -> (ToolHandlers, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut handlers = handlers(&Arc::default());
+    handlers.services.launcher = launcher(folder.path().to_owned());
+    let program = ToolProgram {
+        command: PathBuf::from("/bin/true"),
+        args: Vec::new(),
+        stdin: String::new(),
+        env: BTreeMap::new(),
+        working_dir: None,
+        home: PathBuf::new(),
+        sandbox: Sandbox::default(),
+        confinement: Confinement::default(),
+    };
+    handlers.programs.insert("tool".to_owned(), Arc::new(program));
+    (handlers, folder)
+}
+
+#[tokio::test]
+async fn a_call_that_was_stopped_starts_no_program() {
+    let (tools, folder) = handlers_with_program();
+    let (order, stop) = CallStop::channel();
+    order.give();
+    let call = tool_call(ToolHandler::Command, json!({}));
+    assert_eq!(tools.call(call, stop).await, Err("the call was stopped".to_owned()));
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "its folder is left");
+}
+
+#[tokio::test]
+async fn a_failed_start_leaves_no_folder() {
+    let (tools, folder) = handlers_with_program();
+    let result = perform(&tools, tool_call(ToolHandler::Command, json!({}))).await;
+    assert_eq!(
+        result,
+        Err("the process holder was lost; the program may have had its effect".to_owned())
+    );
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "its folder is left");
 }

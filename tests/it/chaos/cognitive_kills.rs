@@ -122,3 +122,63 @@ async fn check_notes(found: &Value, service: &crate::harness::Service, unknown: 
         serde_json::from_str(list["steps"][1]["text"].as_str().unwrap()).unwrap();
     assert!((2 - unknown..=2).contains(&notes.len()), "{unknown} unknown, {notes:?}");
 }
+
+/// Tool whose program writes the id of each call into a file, which is the judge of the test.
+const PROGRAM_TOOL: &str = r#"
+[models.local]
+base_url = "MODEL"
+requests_per_minute = 100000
+[tools.append]
+source = "handler"
+description = "Writes a line."
+[tools.append.handler]
+kind = "command"
+command = "sh"
+args = ["-c", "echo $ALGONIUS_CALL_ID >> calls; sleep 0.05; echo written"]
+working_dir = "HERE/log"
+sandbox = { writable = ["HERE/log"] }
+[agents.writer]
+kind = "cognitive"
+layer = "perceptual"
+model_id = "local/mock-1"
+tools = ["append"]
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kills_repeat_no_program_of_a_tool() {
+    let random_seed = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
+    let seed = env_number("ALGONIUS_CHAOS_SEED").unwrap_or(random_seed);
+    let kills = env_number("ALGONIUS_CHAOS_ROUNDS").unwrap_or(45) / 5;
+    println!("ALGONIUS_CHAOS_SEED={seed}, {kills} kills");
+    let mut random = ChaosRng(seed);
+    let model = MockModel::start(&[]);
+    let setup = Setup::new(&PROGRAM_TOOL.replace("MODEL", &model.base_url()));
+    let log = setup.test_folder().join("log");
+    std::fs::create_dir(&log).unwrap();
+    let mut service = setup.start().await;
+    for _ in 0..kills {
+        let call = || calls(&[("append", json!({})), ("append", json!({}))]);
+        let turns = [call(), call(), final_answer("done")];
+        let run = service.start_task("writer", &directed("go", &turns)).await;
+        // The moment of the kill is the subject of the test.
+        tokio::time::sleep(Duration::from_millis(random.below(MAX_KILL_DELAY_MS))).await;
+        service.kill9().await;
+        service.restart().await;
+        let task = service.wait_for_end("writer", &run).await;
+        assert_eq!(outcome(&task), completed_with("done"), "{task}");
+        let list = service.get(&format!("/api/v1/executions/{run}/steps")).await.json();
+        let steps = list["steps"].as_array().unwrap();
+        let lines = std::fs::read_to_string(log.join("calls")).unwrap();
+        let mut unknown = 0;
+        for step in steps.iter().filter(|step| step["tool"] == "append" && step["call"].is_null()) {
+            let id = format!("{run}-{}", step["number"]);
+            let count = lines.lines().filter(|line| *line == id).count();
+            match step["state"].as_str() {
+                Some("done") => assert_eq!(count, 1, "{id}: {list}"),
+                Some("unknown") if count <= 1 => unknown += 1,
+                _ => panic!("{id} has {count} lines: {list}"),
+            }
+        }
+        assert!(unknown <= 1, "one kill interrupts one call: {list}");
+    }
+}

@@ -197,6 +197,10 @@ fn name_with_placeholders(name: &str) -> String {
         _ => word,
     }));
     segments.extend(words);
+    // The inputs of a tool have names that its writer chooses.
+    if let ["tools", _, "inputs", input] = segments.as_mut_slice() {
+        *input = "<input>";
+    }
     segments.join(".")
 }
 

@@ -133,6 +133,8 @@ pub enum ToolHandler {
     AddNote,
     /// Searches the notes of the agent.
     SearchNotes,
+    /// Runs a program.
+    Command,
 }
 
 /// Tool that a model may call.

@@ -113,11 +113,11 @@ impl Boundary {
         self.gaps.iter().any(is_wide)
     }
 
-    /// Returns a sentence about the gaps, or `None` if there are no gaps.
+    /// Returns a sentence about the gaps of `subject`, such as "the agent", or `None` if there are no gaps.
     #[must_use]
-    pub fn warning(&self) -> Option<String> {
+    pub fn warning(&self, subject: &str) -> Option<String> {
         let abilities: Vec<_> = self.gaps.iter().map(|gap| gap.ability()).collect();
-        (!abilities.is_empty()).then(|| format!("the agent can {}", abilities.join(", ")))
+        (!abilities.is_empty()).then(|| format!("{subject} can {}", abilities.join(", ")))
     }
 }
 

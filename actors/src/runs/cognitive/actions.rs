@@ -1,5 +1,6 @@
 //! Actions of [`decide::runs::steps`](crate::decide::runs::steps): requests to the model, calls of tools, and ends.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -16,7 +17,7 @@ use crate::model::execution::step::StepRecord;
 use crate::model::failure::Failure;
 use crate::model::observation::telemetry_events::TokenCounts;
 use crate::ports::completion::CompletionError;
-use crate::ports::tools::{TextRedactor, ToolInvocation};
+use crate::ports::tools::{CallStop, CallStopSender, TextRedactor, ToolInvocation};
 use crate::runs::attempt::{RunExit, StopOrder};
 
 impl CognitiveAttempt {
@@ -104,20 +105,30 @@ impl CognitiveAttempt {
         stop: &mut StopOrder,
     ) -> Result<RunStep, RunExit> {
         let started_at = Instant::now();
-        let result = tokio::select! {
+        let (order, call_stop) = CallStop::channel();
+        let mut result = pin!(self.call(spec, call, (&order, call_stop)));
+        let exit = tokio::select! {
             biased;
-            () = stop.wait() => return Err(RunExit::Stopped),
+            () = stop.wait() => RunExit::Stopped,
             // Another call would have an unknown outcome after the next start, even if it has not been sent yet.
-            () = self.requests.wait_for_drain(), if call.row.idempotent => {
-                return Err(RunExit::Suspended);
+            () = self.requests.wait_for_drain(), if call.row.idempotent => RunExit::Suspended,
+            result = &mut result => {
+                return Ok(run.end_of_call(&call.row, result, started_at.elapsed()));
             }
-            result = self.call(spec, call) => result,
         };
-        Ok(run.end_of_call(&call.row, result, started_at.elapsed()))
+        // Nothing of the call may be left when the attempt ends: the next one could repeat the call.
+        order.give();
+        _ = result.await;
+        Err(exit)
     }
 
     /// Calls a tool. The tools may have changed since the call was recorded.
-    async fn call(&self, spec: &CognitiveSpec, call: &RunStep) -> CallResult {
+    async fn call(
+        &self,
+        spec: &CognitiveSpec,
+        call: &RunStep,
+        (order, stop): (&CallStopSender, CallStop),
+    ) -> CallResult {
         let StepRecord { number, tool, .. } = &call.row;
         let name = tool.as_deref().unwrap_or_default();
         let Some(tool) = spec.tool(name) else {
@@ -136,12 +147,14 @@ impl CognitiveAttempt {
             redactor: TextRedactor(Arc::new(move |text| redactor.redact(text).into_owned())),
         };
         let seconds = tool.timeout.as_secs_f64();
-        let result = timeout(tool.timeout, self.tools.call(call)).await;
-        result.unwrap_or_else(|_elapsed| {
-            Err(format!(
-                "the tool gave no result within {seconds} s; the call may have had its effect"
-            ))
-        })
+        let mut result = self.tools.call(call, stop);
+        if let Ok(result) = timeout(tool.timeout, &mut result).await {
+            return result;
+        }
+        // The next call may use the same files.
+        order.give();
+        _ = result.await;
+        Err(format!("the tool gave no result within {seconds} s; the call may have had its effect"))
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use algonius_actors::model::agent::OverridePolicy;
 use algonius_actors::model::program::{ProgramSpec, Variable, VariableSecrecy};
 
-use super::program::environment::{is_name, is_secret_name};
 use crate::config::diagnostics::{Severity, from_message};
+use crate::config::keys::programs::environment::{is_name, is_secret_name};
 use crate::config::table::{Section, Spanned};
 
 /// Names that decide which code runs, or that the service sets itself.

@@ -1,9 +1,7 @@
 //! Program of an agent: its start, its input, its output and its success conditions.
 
 mod arguments;
-mod command;
 mod control;
-pub(crate) mod environment;
 mod interactive_commands;
 pub(crate) mod mode;
 mod prompt_patterns;
@@ -24,13 +22,13 @@ use algonius_actors::model::program::{
     EventDialect, InputMethod, OnServiceLoss, OutputMethod, ProgramSpec,
 };
 
-use crate::config::keys::program_search::ProgramSearch;
+use crate::config::keys::programs::command::{self, AbsenceReport, ProgramCommand};
+use crate::config::keys::programs::environment::{self, is_name};
+use crate::config::keys::programs::search::ProgramSearch;
 use arguments::Arguments;
-use command::ProgramCommand;
 
 use crate::config::diagnostics::{Severity, from_message};
 use crate::config::table::{Section, Spanned, value};
-use environment::is_name;
 
 const INPUTS: [(&str, InputMethod); 4] = [
     ("stdin", InputMethod::Stdin),
@@ -68,7 +66,7 @@ pub(crate) fn read(
     missing_severity: Severity,
 ) -> Option<ConfiguredProgram> {
     let run_as = user::read(section, missing_severity);
-    let mut env = environment::read(section, access, missing_severity);
+    let mut env = environment::read_of_agent(section, access, missing_severity);
     let agent_home = runtime::agent_home(section, (id, data_dir), run_as.is_dynamic());
     if agent_home.is_none() {
         run_as.set_variables(&mut env);
@@ -78,7 +76,7 @@ pub(crate) fn read(
     // The program starts with this PATH, so its command is searched there and not on that of the service.
     let paths = env.get("PATH").map(|variable| variable.value.clone());
     let paths = paths.or_else(|| section.reader.env("PATH"));
-    let command = command::read(section, paths.as_deref(), missing_severity);
+    let command = command::read(section, paths.as_deref(), missing_severity, AbsenceReport::AGENT);
     let arguments = Arguments::read(section, access, program_runtime.model.is_some());
     let protocol = control::protocol(section);
     arguments.check_model(section, (program_runtime.model.is_some(), protocol.is_some()));

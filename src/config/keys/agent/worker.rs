@@ -10,10 +10,11 @@ use algonius_actors::model::push::Secret;
 
 use super::program::{self, ConfiguredProgram, mode};
 use super::team::WrittenTeam;
-use super::{AgentWorker, ReadContext, consent, network, remote, resources, sandbox, team};
+use super::{AgentWorker, ReadContext, consent, network, remote, resources, team};
 use crate::config::diagnostics::Severity;
 use crate::config::keys::cognition::cognitive_agent::{self, ConfiguredCognition};
 use crate::config::keys::limits::AgentSettingBounds;
+use crate::config::keys::programs::sandbox;
 use crate::config::presets::AgentPreset;
 use crate::config::table::Section;
 
@@ -90,9 +91,10 @@ impl WrittenWorker {
             AgentKind::Program => self.program.map(|program| program_worker(program, preset)),
             AgentKind::Remote => self.remote.map(|remote| AgentWorker::Remote(Arc::new(remote))),
             AgentKind::Team => Some(AgentWorker::Team),
-            AgentKind::Cognitive => {
-                self.cognition.map(|cognition| AgentWorker::Cognitive(cognition.provider))
-            }
+            AgentKind::Cognitive => self.cognition.map(|cognition| {
+                let ConfiguredCognition { provider, programs, .. } = cognition;
+                AgentWorker::Cognitive { provider, programs }
+            }),
         }
     }
 }
@@ -112,7 +114,7 @@ fn program_facts(
     let mut program = configured_program.as_mut().map(|configured| &mut configured.spec);
     let is_interactive = program.as_ref().is_some_and(|program| program.control().is_some());
     let permissions = consent::read(section, is_interactive).map(Arc::new);
-    sandbox::read(section, program.as_deref_mut(), access, missing_severity);
+    sandbox::read_of_agent(section, program.as_deref_mut(), access, missing_severity);
     network::read(section, program.as_deref_mut());
     let expected_memory = resources::read(section, program.as_deref_mut());
     mode::read(section, limits, capacity, program);

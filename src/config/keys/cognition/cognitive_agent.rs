@@ -1,5 +1,6 @@
 //! Keys of cognitive agents: their layer, their model and their tools.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -8,9 +9,11 @@ use algonius_actors::model::agent::cognitive::{
     CognitiveLayer, CognitiveSpec, ModelReference, ToolSpec,
 };
 use algonius_actors::model::agent::model_provider::ModelProvider;
+use algonius_actors::model::program::tool_program::ToolProgram;
 use toml::de::DeValue;
 
 use super::CognitionCatalog;
+use super::tools::ConfiguredTool;
 use crate::config::diagnostics::from_message;
 use crate::config::keys::limits::AgentSettingBounds;
 use crate::config::table::{Section, Spanned, ValueBounds};
@@ -33,6 +36,8 @@ const STEP_BOUNDS: ValueBounds<u64> =
 pub(crate) struct ConfiguredCognition {
     pub(crate) spec: Arc<CognitiveSpec>,
     pub(crate) provider: Arc<ModelProvider>,
+    /// Programs of its tools by the names of the tools.
+    pub(crate) programs: BTreeMap<String, Arc<ToolProgram>>,
 }
 
 /// Returns the bounds of the settings of a cognitive agent.
@@ -59,7 +64,7 @@ pub(crate) fn read(
     let instructions = agent.text("instructions").map(|text| text.value).unwrap_or_default();
     let temperature = agent.number("temperature", TEMPERATURE_BOUNDS);
     let max_steps = agent.count("max_steps", STEP_BOUNDS);
-    let tools = tools(agent, catalog);
+    let (tools, programs) = tools(agent, catalog);
     if !is_cognitive {
         return None;
     }
@@ -69,7 +74,7 @@ pub(crate) fn read(
     let max_steps = u32::try_from(max_steps).ok().and_then(NonZeroU32::new)?;
     let layer = layer?.value;
     let spec = CognitiveSpec { layer, model, instructions, temperature, max_steps, tools };
-    Some(ConfiguredCognition { spec: Arc::new(spec), provider })
+    Some(ConfiguredCognition { spec: Arc::new(spec), provider, programs })
 }
 
 /// Reports each key of cognitive agents; returns true if there is one.
@@ -115,8 +120,11 @@ fn model(
     Some((reference, Arc::clone(provider.as_ref()?)))
 }
 
-/// Reads the tools in their order.
-fn tools(agent: &mut Section<'_>, catalog: &CognitionCatalog) -> Vec<Arc<ToolSpec>> {
+/// Reads the tools in their order, and their programs.
+fn tools(
+    agent: &mut Section<'_>,
+    catalog: &CognitionCatalog,
+) -> (Vec<Arc<ToolSpec>>, BTreeMap<String, Arc<ToolProgram>>) {
     let reader = agent.reader;
     let names = agent.texts("tools").unwrap_or_default();
     if names.len() > CognitiveSpec::MAX_TOOLS
@@ -125,7 +133,7 @@ fn tools(agent: &mut Section<'_>, catalog: &CognitionCatalog) -> Vec<Arc<ToolSpe
         let message = format!("must name {} tools at most", CognitiveSpec::MAX_TOOLS);
         reader.error(&list.position.hidden(), message);
     }
-    let mut tools: Vec<Arc<ToolSpec>> = Vec::new();
+    let (mut tools, mut programs) = (Vec::new(), BTreeMap::new());
     let mut found: Vec<&str> = Vec::new();
     for Spanned { value: name, position } in &names {
         if found.contains(&name.as_str()) {
@@ -134,7 +142,12 @@ fn tools(agent: &mut Section<'_>, catalog: &CognitionCatalog) -> Vec<Arc<ToolSpe
         }
         found.push(name);
         match catalog.tools.get(name) {
-            Some(tool) => tools.extend(tool.clone()),
+            Some(Some(ConfiguredTool { spec, program })) => {
+                tools.push(Arc::clone(spec));
+                programs.extend(program.clone().map(|program| (name.clone(), program)));
+            }
+            // The fault of the tool has been reported.
+            Some(None) => {}
             None => {
                 let diagnostic = from_message(format!("there is no section `[tools.{name}]`"));
                 let known = catalog.tools.keys().map(String::as_str);
@@ -142,5 +155,5 @@ fn tools(agent: &mut Section<'_>, catalog: &CognitionCatalog) -> Vec<Arc<ToolSpe
             }
         }
     }
-    tools
+    (tools, programs)
 }

@@ -1,24 +1,30 @@
 //! `[tools.<name>]`: tools that models call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::agent::cognitive::{
     FINAL_ANSWER, InputType, ToolHandler, ToolInput, ToolSpec,
 };
+use algonius_actors::model::program::tool_program::ToolProgram;
 
-use super::check_name;
-use crate::config::table::{Section, ValueBounds};
+use super::tool_inputs::{self, WrittenInputs};
+use super::{check_name, tool_program};
+use crate::config::diagnostics::Severity;
+use crate::config::table::{Section, ValueBounds, ValueShape};
 
 /// Keys of a tool that are not supported yet.
-const FUTURE_KEYS: [&str; 5] =
-    ["energy_cost", "handler_class", "inputs", "max_result_bytes", "tool_calling_only"];
+const FUTURE_KEYS: [&str; 4] =
+    ["energy_cost", "handler_class", "max_result_bytes", "tool_calling_only"];
 /// Kinds of handlers by keyword.
-const HANDLER_KINDS: [(&str, HandlerKind); 2] =
-    [("clock", HandlerKind::Clock), ("notes", HandlerKind::Notes)];
+const HANDLER_KINDS: [(&str, HandlerKind); 3] = [
+    ("clock", HandlerKind::Clock),
+    ("command", HandlerKind::Command),
+    ("notes", HandlerKind::Notes),
+];
 /// Kinds of handlers that are not supported yet.
-const FUTURE_HANDLER_KINDS: [&str; 3] = ["agent", "command", "prompt"];
+const FUTURE_HANDLER_KINDS: [&str; 2] = ["agent", "prompt"];
 /// Operations on notes by keyword.
 const OPERATIONS: [(&str, ToolHandler); 2] =
     [("add", ToolHandler::AddNote), ("search", ToolHandler::SearchNotes)];
@@ -30,11 +36,24 @@ const TIMEOUT_BOUNDS: ValueBounds<f64> = ValueBounds::new(1.0, 3600.0, 60.0);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HandlerKind {
     Clock,
+    Command,
     Notes,
 }
 
-/// Reads every tool.
-pub(super) fn read_all(root: &mut Section<'_>) -> BTreeMap<String, Option<Arc<ToolSpec>>> {
+/// Tool of the configuration, with its program.
+#[derive(Debug, Clone)]
+pub(crate) struct ConfiguredTool {
+    pub(crate) spec: Arc<ToolSpec>,
+    /// Program that performs the calls; only a tool with the handler `command` has one.
+    pub(crate) program: Option<Arc<ToolProgram>>,
+}
+
+/// Reads every tool. `used` are the names of the tools of enabled agents: a fault of the machine is an error only if
+/// such an agent needs the tool.
+pub(super) fn read_all(
+    root: &mut Section<'_>,
+    used: &BTreeSet<&str>,
+) -> BTreeMap<String, Option<ConfiguredTool>> {
     let mut tools = BTreeMap::new();
     for (name, section) in root.sections("tools") {
         let is_reserved = name.value == FINAL_ANSWER;
@@ -43,13 +62,20 @@ pub(super) fn read_all(root: &mut Section<'_>) -> BTreeMap<String, Option<Arc<To
             section.reader.error(&name.position, message);
         }
         let is_valid = check_name(&section, &name) && !is_reserved;
-        let tool = read(section, &name.value).filter(|_| is_valid);
-        tools.insert(name.value, tool.map(Arc::new));
+        let is_used = used.contains(name.value.as_str());
+        let missing_severity =
+            if is_used { Severity::Error } else { Severity::MissingWhileDisabled };
+        let tool = read(section, &name.value, missing_severity).filter(|_| is_valid);
+        tools.insert(name.value, tool);
     }
     tools
 }
 
-fn read(mut section: Section<'_>, name: &str) -> Option<ToolSpec> {
+fn read(
+    mut section: Section<'_>,
+    name: &str,
+    missing_severity: Severity,
+) -> Option<ConfiguredTool> {
     let table = &mut section;
     table.require("source");
     let source = table.supported_keyword("source", &[("handler", ())], &["mcp"]);
@@ -57,45 +83,94 @@ fn read(mut section: Section<'_>, name: &str) -> Option<ToolSpec> {
     if source.is_some() {
         table.require("handler");
     }
-    let handler = handler(table);
+    let inputs_position = table.entry("inputs").map(|entry| entry.position.hidden());
+    let configured_inputs = tool_inputs::read(table);
+    let handler = WrittenHandler::read(table, &configured_inputs, missing_severity);
     let description = table.nonblank("description").map(|text| text.value);
-    let is_idempotent = table.flag("idempotent", true);
+    let is_command = handler.as_ref().is_none_or(WrittenHandler::is_command);
+    if let Some(position) = inputs_position.filter(|_| !is_command) {
+        table.reader.error(&position, "has a meaning with `kind = \"command\"` only");
+    }
+    if handler.as_ref().is_some_and(WrittenHandler::is_command) {
+        table.require("description");
+    }
+    // A program may have effects, and a repetition of its call has them twice.
+    let is_idempotent = table.flag("idempotent", !is_command);
+    // The schema knows no default that depends on the handler.
+    table.record_shape("idempotent", || ValueShape::Flag(None));
     let timeout: Duration = table.seconds("timeout", TIMEOUT_BOUNDS);
     table.refuse_future_keys(&FUTURE_KEYS);
     section.finish();
-    let handler = handler?;
-    Some(ToolSpec {
+    let (handler, program) = handler?.into_parts()?;
+    let spec = ToolSpec {
         name: name.to_owned(),
         description: description.unwrap_or_else(|| default_description(handler).to_owned()),
-        inputs: inputs(handler),
+        inputs: inputs(handler, configured_inputs.into_inputs()),
         idempotent: is_idempotent,
         timeout,
         handler,
-    })
+    };
+    Some(ConfiguredTool { spec: Arc::new(spec), program })
 }
 
-/// Reads the handler. The operation of one without operations is a fault.
-fn handler(tool: &mut Section<'_>) -> Option<ToolHandler> {
-    let is_given = tool.has("handler");
-    let mut section = tool.section("handler");
-    let kind = section.supported_keyword("kind", &HANDLER_KINDS, &FUTURE_HANDLER_KINDS);
-    if is_given {
-        section.require("kind");
-    }
-    let kind = kind.map(|found| found.value);
-    let operation = section.keyword("operation", &OPERATIONS);
-    match (kind, &operation) {
-        (Some(HandlerKind::Notes), _) => section.require("operation"),
-        (Some(HandlerKind::Clock), Some(operation)) => {
+/// Handler as it is written.
+struct WrittenHandler {
+    kind: HandlerKind,
+    operation: Option<ToolHandler>,
+    program: Option<ToolProgram>,
+}
+
+impl WrittenHandler {
+    /// Reads the handler; `None` without a known kind. A key of another kind is a fault.
+    fn read(
+        tool: &mut Section<'_>,
+        inputs: &WrittenInputs,
+        missing_severity: Severity,
+    ) -> Option<Self> {
+        let is_given = tool.has("handler");
+        let mut section = tool.section("handler");
+        let kind = section.supported_keyword("kind", &HANDLER_KINDS, &FUTURE_HANDLER_KINDS);
+        if is_given {
+            section.require("kind");
+        }
+        let kind = kind.map(|found| found.value);
+        let operation = section.keyword("operation", &OPERATIONS);
+        if kind == Some(HandlerKind::Notes) {
+            section.require("operation");
+        } else if let Some(operation) = operation.as_ref().filter(|_| kind.is_some()) {
             let message = "has a meaning with `kind = \"notes\"` only";
             section.reader.error(&operation.position, message);
         }
-        _ => {}
+        let program = match kind {
+            Some(HandlerKind::Clock | HandlerKind::Notes) => {
+                tool_program::refuse_keys(&mut section);
+                None
+            }
+            Some(HandlerKind::Command) => {
+                tool_program::read(&mut section, inputs, missing_severity)
+            }
+            None => {
+                tool_program::skip_keys(&mut section);
+                None
+            }
+        };
+        section.finish();
+        Some(Self { kind: kind?, operation: operation.map(|found| found.value), program })
     }
-    section.finish();
-    match kind? {
-        HandlerKind::Clock => Some(ToolHandler::Clock),
-        HandlerKind::Notes => operation.map(|operation| operation.value),
+
+    const fn is_command(&self) -> bool {
+        matches!(self.kind, HandlerKind::Command)
+    }
+
+    /// Returns the handler, with its program; `None` if a part has a fault.
+    fn into_parts(self) -> Option<(ToolHandler, Option<Arc<ToolProgram>>)> {
+        match self.kind {
+            HandlerKind::Clock => Some((ToolHandler::Clock, None)),
+            HandlerKind::Notes => self.operation.map(|operation| (operation, None)),
+            HandlerKind::Command => {
+                self.program.map(|program| (ToolHandler::Command, Some(Arc::new(program))))
+            }
+        }
     }
 }
 
@@ -105,16 +180,22 @@ const fn default_description(handler: ToolHandler) -> &'static str {
         ToolHandler::Clock => "Returns the present date and time.",
         ToolHandler::AddNote => "Stores a note, which you can find again in later requests.",
         ToolHandler::SearchNotes => "Returns your stored notes that match a text.",
+        // The key is needed: nothing is known about the program.
+        ToolHandler::Command => "",
     }
 }
 
-/// Returns the inputs of a handler.
-fn inputs(handler: ToolHandler) -> BTreeMap<String, ToolInput> {
+/// Returns the inputs of a handler; those of a program are configured.
+fn inputs(
+    handler: ToolHandler,
+    configured: BTreeMap<String, ToolInput>,
+) -> BTreeMap<String, ToolInput> {
     let text = |name: &str, description: &str, optional| {
         let description = description.to_owned();
         (name.to_owned(), ToolInput { input_type: InputType::String, description, optional })
     };
     let input = match handler {
+        ToolHandler::Command => return configured,
         ToolHandler::Clock => None,
         ToolHandler::AddNote => Some(text("text", "Text of the note.", false)),
         ToolHandler::SearchNotes => {

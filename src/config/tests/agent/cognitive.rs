@@ -58,7 +58,7 @@ fn a_cognitive_agent_has_a_layer_a_model_and_tools() {
     assert_eq!(tools, ["note", "now"]);
     let worker = &settings.agents[0].worker;
     assert!(
-        matches!(worker, AgentWorker::Cognitive(provider) if provider.name == "local"),
+        matches!(worker, AgentWorker::Cognitive { provider, .. } if provider.name == "local"),
         "{worker:?}"
     );
 }
@@ -79,7 +79,10 @@ fn a_cognitive_agent_of_two_keys_gets_every_default() {
     );
     let settings = settings(&both);
     match (&settings.agents[0].worker, &settings.agents[1].worker) {
-        (AgentWorker::Cognitive(one), AgentWorker::Cognitive(two)) => {
+        (
+            AgentWorker::Cognitive { provider: one, .. },
+            AgentWorker::Cognitive { provider: two, .. },
+        ) => {
             assert!(Arc::ptr_eq(one, two));
         }
         other => panic!("{other:?}"),
@@ -208,7 +211,7 @@ fn keys_of_other_kinds_are_faults_of_a_cognitive_agent() {
             "max_output_bytes = 100",
             format!("{no_meaning}; a run with 8 MiB of text requests no further reply"),
         ),
-        ("access = \"read-write\"", "a cognitive agent changes no files".into()),
+        ("access = \"read-write\"", "a cognitive agent has no access of its own: `sandbox.writable` of a tool permits changes".into()),
     ] {
         let found = fault_messages(&complete(line));
         // A section of another kind is reported at the agent.

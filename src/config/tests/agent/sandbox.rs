@@ -43,7 +43,7 @@ fn invalid_hidden_and_protected_paths_are_reported() {
         ("sandbox.protected = ['~/none']", nowhere),
         ("sandbox.protected = ['../x']", "without `..`"),
         ("sandbox.protected = ['']", "without `..`"),
-        ("sandbox.hidden = ['/usr']", "the agent's program is in it"),
+        ("sandbox.hidden = ['/usr']", "the program is in it"),
         ("sandbox.isolation = 'docker'", "must be \"landlock\" or \"bubblewrap\""),
         ("sandbox.enforce = false\nsandbox.protected = ['x']", "leaves nothing to require"),
         ("sandbox = { nested = true, writable = [] }", "the program decides itself"),

@@ -68,6 +68,18 @@ pub(super) fn render_file_name(
     }
 }
 
+/// Checks the limits of a command line that consists of complete arguments.
+///
+/// # Errors
+/// Fails if an argument or a variable cannot be passed, or if all together are too long.
+pub(in crate::drivers::program) fn check_command_line(
+    arguments: &[String],
+    environment: &BTreeMap<OsString, OsString>,
+) -> Result<(), Failure> {
+    arguments.iter().try_for_each(|argument| check_argument(argument.as_bytes()))?;
+    check_total_size(arguments, environment)
+}
+
 /// Checks limits that the kernel would report only after the attempt has started.
 ///
 /// # Errors

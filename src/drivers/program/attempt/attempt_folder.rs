@@ -18,19 +18,23 @@ use crate::drivers::program::context::SharedDriverContext;
 use crate::drivers::program::sandbox::PreparedSandbox;
 
 /// Contents of an execution's own folder.
-pub(super) struct AttemptFolderSpec {
+pub(in crate::drivers::program) struct AttemptFolderSpec {
     /// Path of the folder.
-    pub(super) folder: PathBuf,
+    pub(in crate::drivers::program) folder: PathBuf,
     /// True if the folder has a directory for temporary files.
-    pub(super) has_temporary_folder: bool,
-    /// Name of the input file, if there is one.
-    pub(super) input_name: Option<String>,
-    /// True if the request has files.
-    pub(super) has_files: bool,
+    pub(in crate::drivers::program) has_temporary_folder: bool,
     /// User who owns all files of the folder.
-    pub(super) owner: Option<User>,
-    /// Request of the execution.
-    pub(super) request: Arc<Request>,
+    pub(in crate::drivers::program) owner: Option<User>,
+    /// Files of the request, if the folder has any.
+    pub(in crate::drivers::program) input: Option<FolderInput>,
+}
+
+/// Files of a request in an execution's own folder.
+pub(in crate::drivers::program) struct FolderInput {
+    /// Request with the files.
+    pub(in crate::drivers::program) request: Arc<Request>,
+    /// Name of the file with the text of the request, if there is one.
+    pub(in crate::drivers::program) text_name: Option<String>,
 }
 
 /// Creates the folder, if one is needed, and the sandbox. All file operations run together, on a blocking thread if
@@ -38,7 +42,7 @@ pub(super) struct AttemptFolderSpec {
 ///
 /// # Errors
 /// Fails if the system does not provide a resource.
-pub(super) async fn create_folder_and_sandbox(
+pub(in crate::drivers::program) async fn create_folder_and_sandbox(
     folder_spec: Option<AttemptFolderSpec>,
     (sandbox, slot): PreparedSandbox,
     launch: Launch,
@@ -65,12 +69,12 @@ pub(super) async fn create_folder_and_sandbox(
 impl AttemptFolderSpec {
     /// Returns true if no file is written into the folder.
     const fn writes_no_file(&self) -> bool {
-        self.input_name.is_none() && !self.has_files
+        self.input.is_none()
     }
 
     /// Creates the contents in the folder of the slot, or in a new folder.
     fn create(self, slot: Option<(ScratchSlot, Arc<ScratchSlots>)>) -> Result<ScratchDir, Failure> {
-        let Self { folder, has_temporary_folder, input_name, has_files, owner, request } = self;
+        let Self { folder, has_temporary_folder, owner, input } = self;
         let folder = match slot {
             Some((slot, slots)) => ScratchDir::of_slot(slot, slots, owner),
             None => ScratchDir::create(folder, owner).map_err(|error| folder_failure(&error))?,
@@ -78,12 +82,14 @@ impl AttemptFolderSpec {
         if has_temporary_folder {
             folder.create_folder(TEMPORARY_FOLDER).map_err(|error| folder_failure(&error))?;
         }
-        if let Some(name) = input_name {
-            let written = folder.write(&name, request.input.text().as_bytes());
-            written.map_err(|error| folder_failure(&error))?;
-        }
-        if has_files {
-            input_files::write_files(&request.input.parts, &folder)?;
+        if let Some(FolderInput { request, text_name }) = input {
+            if let Some(name) = text_name {
+                let written = folder.write(&name, request.input.text().as_bytes());
+                written.map_err(|error| folder_failure(&error))?;
+            }
+            if input_files::has_files(&request.input.parts) {
+                input_files::write_files(&request.input.parts, &folder)?;
+            }
         }
         // The owner changes last: no process of the agent's user changes anything while the service works there as
         // root.

@@ -12,13 +12,13 @@ use algonius_warden::{Launch, RootCapabilities, Stdin};
 
 use super::AttemptStart;
 use super::arguments::{check_total_size, render_arguments, render_file_name, render_text};
-use super::attempt_folder::AttemptFolderSpec;
+use super::attempt_folder::{AttemptFolderSpec, FolderInput};
 use crate::drivers::files::file_access::AllowedFolders;
 use crate::drivers::files::input_files;
 use crate::drivers::files::scratch_dir::{ProgramFile, ScratchDir};
 use crate::drivers::program::environment::environment;
 use crate::drivers::program::running_process::AnswerLocation;
-use crate::drivers::program::sandbox::{self, StartSandbox, is_confined};
+use crate::drivers::program::sandbox::{self, SandboxSubject, StartSandbox, is_confined};
 use crate::drivers::program::success_checks::{CheckLaunch, SuccessChecks};
 use crate::platform::template::ExecutionValues;
 
@@ -87,7 +87,7 @@ impl<'a> PreparedAttempt<'a> {
         let listing = input_files::file_list_json(&work.request.input.parts, &self.folder);
         env.extend(listing.map(|listing| (input_files::FILES_VARIABLE.into(), listing.into())));
         if is_confined(work, program) {
-            sandbox::set_temporary_folder(&mut env, program, inherited, &self.folder);
+            sandbox::set_temporary_folder(&mut env, &program.env, inherited, &self.folder);
         }
         let is_pooled = program.pool.is_some();
         if is_pooled {
@@ -180,9 +180,10 @@ impl<'a> PreparedAttempt<'a> {
     /// Returns the sandbox of a check that reads the files of a resumed program.
     async fn check_sandbox(&self) -> Result<StartSandbox, Failure> {
         let AttemptStart { program, context, work, .. } = self.attempt;
-        let plan = sandbox::plan(program, context, work, &self.working_dir).await?;
+        let subject = SandboxSubject::of_attempt(program, work);
+        let plan = sandbox::plan(&subject, context, &self.working_dir).await?;
         let plan = plan.with_writable(&self.folder);
-        let (sandbox, _slot) = sandbox::prepare(plan, context, program).await?;
+        let (sandbox, _slot) = sandbox::prepare(plan, context, &subject).await?;
         Ok(sandbox)
     }
 
@@ -221,15 +222,14 @@ impl<'a> PreparedAttempt<'a> {
         let has_input_file = program.input == InputMethod::File;
         let has_files = input_files::has_files(&work.request.input.parts);
         let has_output_file = program.output == OutputMethod::File;
-        (has_temporary_folder || has_input_file || has_files || has_output_file).then(|| {
-            AttemptFolderSpec {
-                folder: self.folder.clone(),
-                has_temporary_folder,
-                input_name: has_input_file.then(|| self.input_name.clone()),
-                has_files,
-                owner: program.user,
-                request: Arc::clone(&work.request),
-            }
+        let request = Arc::clone(&work.request);
+        let text_name = has_input_file.then(|| self.input_name.clone());
+        let input = (has_input_file || has_files).then_some(FolderInput { request, text_name });
+        (has_temporary_folder || input.is_some() || has_output_file).then(|| AttemptFolderSpec {
+            folder: self.folder.clone(),
+            has_temporary_folder,
+            owner: program.user,
+            input,
         })
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use toml::de::DeValue;
 
 use crate::config::diagnostics::{Severity, from_message};
-use crate::config::keys::program_search::find_program;
+use crate::config::keys::programs::search::find_program;
 use crate::config::table::pattern::{pointer, regex, regex_of};
 use crate::config::table::{ConfigReader, Section, Spanned, ValueBounds, value};
 use crate::platform::json_schema::ParsedSchema;

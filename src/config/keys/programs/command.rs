@@ -1,12 +1,12 @@
-//! Command of an agent, searched on this machine.
+//! Command of a program, searched on this machine.
 
 use std::path::PathBuf;
 
-use crate::config::diagnostics::{DiagnosticBuilder, Severity, from_message};
-use crate::config::keys::program_search::ProgramSearch;
+use super::search::ProgramSearch;
+use crate::config::diagnostics::{DiagnosticBuilder, FaultCode, Severity, from_message};
 use crate::config::table::{Section, Spanned};
 
-/// Command of an agent.
+/// Command of a program.
 pub(crate) struct ProgramCommand {
     /// Its file; as configured if there is none.
     pub(crate) file: Spanned<PathBuf>,
@@ -23,6 +23,26 @@ impl ProgramCommand {
     }
 }
 
+/// Report of a program that can still be installed.
+#[derive(Clone, Copy)]
+pub(crate) struct AbsenceReport {
+    pub(crate) severity: Severity,
+    pub(crate) hint: &'static str,
+}
+
+impl AbsenceReport {
+    /// The agent accepts no work without its program.
+    pub(crate) const AGENT: Self = Self {
+        severity: Severity::Unavailable,
+        hint: "install it; the agent is unavailable until then",
+    };
+    /// Only the calls of the tool fail without its program.
+    pub(crate) const TOOL: Self = Self {
+        severity: Severity::Warning,
+        hint: "install it, and run `algonius reload`; calls of the tool fail until then",
+    };
+}
+
 /// Reads `command` and searches its file, on `search_path` unless it is a path itself.
 ///
 /// If a missing program is no error, the command stays as written.
@@ -30,6 +50,7 @@ pub(crate) fn read(
     section: &mut Section<'_>,
     search_path: Option<&str>,
     missing_severity: Severity,
+    absence: AbsenceReport,
 ) -> Option<ProgramCommand> {
     let reader = section.reader;
     if !section.has("command") {
@@ -41,7 +62,7 @@ pub(crate) fn read(
     let search = ProgramSearch::new(reader, &command.value, search_path);
     let file = search.find();
     if file.is_none() {
-        let (severity, diagnostic) = missing_command(&command.value, missing_severity);
+        let (severity, diagnostic) = missing_command(&command.value, missing_severity, absence);
         reader.record(severity, &command.position, diagnostic);
     }
     let is_missing = file.is_none();
@@ -51,9 +72,12 @@ pub(crate) fn read(
 
 /// Returns the diagnostic about a command that was not found, and its severity.
 ///
-/// A command that can never be found is an error. A program that can still be installed
-/// makes only its agent unavailable.
-fn missing_command(command: &str, missing_severity: Severity) -> (Severity, DiagnosticBuilder) {
+/// A command that can never be found is an error. A program that can still be installed has a report of its own.
+fn missing_command(
+    command: &str,
+    missing_severity: Severity,
+    absence: AbsenceReport,
+) -> (Severity, DiagnosticBuilder) {
     let diagnostic = if command.contains('/') {
         from_message("is not an executable file")
     } else {
@@ -67,8 +91,8 @@ fn missing_command(command: &str, missing_severity: Severity) -> (Severity, Diag
             (missing_severity, diagnostic.hint("put the arguments into `args`"))
         }
         _ if missing_severity == Severity::Error => {
-            let hint = "install it; the agent is unavailable until then";
-            (Severity::Unavailable, diagnostic.hint(hint))
+            let diagnostic = diagnostic.hint(absence.hint).with_code(FaultCode::ProgramMissing);
+            (absence.severity, diagnostic)
         }
         _ => (missing_severity, diagnostic),
     }

@@ -1,4 +1,4 @@
-//! `[agents.<id>.sandbox]`: restrictions of an agent by the system.
+//! `sandbox` of an agent and of a tool: restrictions of their programs by the system.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -16,20 +16,53 @@ const MISSING_WRITABLE_HINT: &str = "make it: only what is there can be made wri
 const MISSING_HIDDEN_HINT: &str = "leave it out: only what is there can be hidden";
 const MISSING_PROTECTED_HINT: &str = "make it: only what is there can be protected";
 
+/// Program whose sandbox is read, as far as it is known.
+pub(crate) struct SandboxOwner<'p> {
+    pub(crate) access: Access,
+    /// Home in which paths with `~/` start.
+    pub(crate) home: Option<String>,
+    pub(crate) command: Option<&'p Path>,
+    pub(crate) working_dir: Option<&'p Path>,
+    /// True if the program may use the network by default.
+    pub(crate) has_network: bool,
+    /// True if each sandbox is required by default, and not only one with more restrictions than the access implies.
+    pub(crate) is_required: bool,
+    /// Severity of a fault of the machine.
+    pub(crate) missing_severity: Severity,
+}
+
 /// Reads the sandbox into the program. A fault of the machine has the severity `missing_severity`.
-pub(crate) fn read(
+pub(crate) fn read_of_agent(
     agent: &mut Section<'_>,
     program: Option<&mut ProgramSpec>,
     access: Access,
     missing_severity: Severity,
 ) {
-    let mut section = agent.section("sandbox");
+    let home = program.as_ref().and_then(|program| program.env.get("HOME"));
+    let home = home.map(|home| home.value.clone()).or_else(|| agent.reader.env("HOME"));
+    let owner = SandboxOwner {
+        access,
+        home,
+        command: program.as_ref().map(|program| program.command.as_path()),
+        working_dir: program.as_ref().map(|program| program.working_dir.as_path()),
+        has_network: true,
+        is_required: false,
+        missing_severity,
+    };
+    let sandbox = read(agent, &owner);
+    if let Some(program) = program {
+        program.sandbox = sandbox;
+    }
+}
+
+/// Reads the sandbox of a program.
+pub(crate) fn read(table: &mut Section<'_>, owner: &SandboxOwner<'_>) -> Sandbox {
+    let SandboxOwner { access, command, working_dir, missing_severity, .. } = *owner;
+    let mut section = table.section("sandbox");
     let enforce = section.flag("enforce", true);
     let nested = section.flag("nested", false);
-    let network = section.flag("network", true);
-    let home = program.as_ref().and_then(|program| program.env.get("HOME"));
-    let home = home.map(|home| home.value.clone()).or_else(|| section.reader.env("HOME"));
-    let path_resolver = SandboxPathResolver { home, missing_severity };
+    let network = section.flag("network", owner.has_network);
+    let path_resolver = SandboxPathResolver { home: owner.home.clone(), missing_severity };
     let configured = section.texts("writable");
     let writable = configured.as_ref().map(|configured| {
         configured
@@ -38,7 +71,7 @@ pub(crate) fn read(
             .collect()
     });
     let isolation = section.keyword("isolation", &ISOLATIONS);
-    let hidden = hidden(&mut section, &path_resolver, program.as_deref());
+    let hidden = hidden(&mut section, &path_resolver, command);
     let protected = protected(&mut section, &path_resolver);
     let sockets = sockets(&mut section);
     let sandbox = Sandbox {
@@ -55,26 +88,33 @@ pub(crate) fn read(
     };
     refuse_landlock(&section, isolation, &sandbox);
     refuse_nesting(&section, &sandbox);
-    let required = required(&mut section, access, &sandbox);
-    if let (Access::ReadOnly, Some(program)) = (access, program.as_deref()) {
-        warn_about_workspace(&section, &configured.unwrap_or_default(), &sandbox, program);
+    let required = required(&mut section, owner, &sandbox);
+    if let (Access::ReadOnly, Some(working_dir)) = (access, working_dir) {
+        warn_about_workspace(&section, &configured.unwrap_or_default(), &sandbox, working_dir);
     }
     section.finish();
-    if let Some(program) = program {
-        program.sandbox = Sandbox { required, ..sandbox };
-    }
+    Sandbox { required, ..sandbox }
 }
 
 /// Returns the weakest isolation with which the agent is started. A sandbox with more restrictions than `access`
 /// implies is required by default.
-fn required(section: &mut Section<'_>, access: Access, sandbox: &Sandbox) -> IsolationRequirement {
-    let limits_writes = access == Access::ReadWrite && sandbox.writable.is_some();
+fn required(
+    section: &mut Section<'_>,
+    owner: &SandboxOwner<'_>,
+    sandbox: &Sandbox,
+) -> IsolationRequirement {
+    let limits_writes = owner.access == Access::ReadWrite && sandbox.writable.is_some();
     let is_restricted = sandbox.needs_bubblewrap() || !sandbox.allows_network || limits_writes;
     let is_given = section.has("required");
-    let required = section.flag("required", is_restricted && sandbox.enforce);
+    let required =
+        section.flag("required", (is_restricted || owner.is_required) && sandbox.enforce);
     if !sandbox.enforce && (is_restricted || required) {
         let position = section.position.below("enforce").hidden();
-        section.reader.error(&position, "`enforce = false` leaves nothing to require or to refuse");
+        let diagnostic = from_message("`enforce = false` leaves nothing to require or to refuse");
+        let is_default = !owner.has_network && !section.has("network");
+        let hint = "write `network = true` too: by default the network is refused";
+        let diagnostic = if is_default { diagnostic.hint(hint) } else { diagnostic };
+        section.reader.error(&position, diagnostic);
     }
     match (required, is_given) {
         (false, _) => IsolationRequirement::Nothing,
@@ -146,23 +186,21 @@ impl SandboxPathResolver {
 fn hidden(
     section: &mut Section<'_>,
     path_resolver: &SandboxPathResolver,
-    program: Option<&ProgramSpec>,
+    command: Option<&Path>,
 ) -> Vec<PathBuf> {
     let configured = section.texts("hidden").unwrap_or_default();
     let hidden: Vec<_> = configured
         .iter()
         .map(|path| path_resolver.resolve(section, path, MISSING_HIDDEN_HINT))
         .collect();
-    let command = program.and_then(|program| program.command.canonicalize().ok());
+    let command = command.and_then(|command| command.canonicalize().ok());
     let contains_program = |folder: &PathBuf| {
         folder
             .canonicalize()
             .is_ok_and(|folder| command.as_ref().is_some_and(|command| command.starts_with(folder)))
     };
     for (path, _) in configured.iter().zip(&hidden).filter(|(_, folder)| contains_program(folder)) {
-        section
-            .reader
-            .error(&path.position, "the agent's program is in it, and could not be started");
+        section.reader.error(&path.position, "the program is in it, and could not be started");
     }
     hidden
 }
@@ -193,9 +231,9 @@ fn warn_about_workspace(
     section: &Section<'_>,
     configured: &[Spanned<String>],
     sandbox: &Sandbox,
-    program: &ProgramSpec,
+    working_dir: &Path,
 ) {
-    let Ok(workspace) = program.working_dir.canonicalize() else { return };
+    let Ok(workspace) = working_dir.canonicalize() else { return };
     let writable = sandbox.writable.as_deref().unwrap_or_default();
     for (path, folder) in configured.iter().zip(writable) {
         if folder.canonicalize().is_ok_and(|folder| workspace.starts_with(folder)) {

@@ -15,34 +15,22 @@ const SECRET_NAME_SUFFIXES: [&str; 6] =
 
 /// Reads `env`, the part of `access_env` for this access, `env_from`, `env_file` and `env_allow`. A fault of the
 /// machine has the severity `missing_severity`.
-pub(crate) fn read(
+pub(crate) fn read_of_agent(
     agent: &mut Section<'_>,
     access: Access,
     missing_severity: Severity,
 ) -> BTreeMap<String, Variable> {
-    let reader = agent.reader;
-    let mut variables = Variables { reader, missing_severity, variables: BTreeMap::new() };
-    variables.add_table(agent.section("env"));
+    let mut variables = Variables::read_table(agent, missing_severity);
     variables.add_access_table(agent.section("access_env"), access);
-    for (name, entry) in agent.section("env_from").entries() {
-        let entry = Spanned { position: entry.position.hidden(), ..entry };
-        if let Some(source_variable) = value::text(reader, &entry) {
-            let value = reader.env(source_variable);
-            variables.add_secret(&name, &entry.position, value.ok_or(VARIABLE_NOT_SET.to_owned()));
-        }
-    }
-    for (name, entry) in agent.section("env_file").entries() {
-        let entry = Spanned { position: entry.position.hidden(), ..entry };
-        if let Some(path) = value::text(reader, &entry) {
-            let value = reader.read_secret_file(&reader.resolve(path));
-            let value = value.map_err(|error| format!("cannot be read: {error}"));
-            variables.add_secret(&name, &entry.position, value);
-        }
-    }
-    for name in agent.texts("env_allow").unwrap_or_default() {
-        variables.add_inherited(&name);
-    }
-    variables.variables
+    variables.read_other_sources(agent)
+}
+
+/// Reads `env`, `env_from`, `env_file` and `env_allow` of the program of a tool, whose access is always the same.
+pub(crate) fn read_of_tool(
+    table: &mut Section<'_>,
+    missing_severity: Severity,
+) -> BTreeMap<String, Variable> {
+    Variables::read_table(table, missing_severity).read_other_sources(table)
 }
 
 /// Variables that were collected so far.
@@ -52,7 +40,38 @@ struct Variables<'c> {
     variables: BTreeMap<String, Variable>,
 }
 
-impl Variables<'_> {
+impl<'c> Variables<'c> {
+    /// Reads `env`.
+    fn read_table(table: &mut Section<'c>, missing_severity: Severity) -> Self {
+        let mut variables =
+            Self { reader: table.reader, missing_severity, variables: BTreeMap::new() };
+        variables.add_table(table.section("env"));
+        variables
+    }
+
+    /// Adds `env_from`, `env_file` and `env_allow`, and returns all variables.
+    fn read_other_sources(mut self, table: &mut Section<'_>) -> BTreeMap<String, Variable> {
+        for (name, entry) in table.section("env_from").entries() {
+            let entry = Spanned { position: entry.position.hidden(), ..entry };
+            if let Some(source_variable) = value::text(self.reader, &entry) {
+                let value = self.reader.env(source_variable);
+                self.add_secret(&name, &entry.position, value.ok_or(VARIABLE_NOT_SET.to_owned()));
+            }
+        }
+        for (name, entry) in table.section("env_file").entries() {
+            let entry = Spanned { position: entry.position.hidden(), ..entry };
+            if let Some(path) = value::text(self.reader, &entry) {
+                let value = self.reader.read_secret_file(&self.reader.resolve(path));
+                let value = value.map_err(|error| format!("cannot be read: {error}"));
+                self.add_secret(&name, &entry.position, value);
+            }
+        }
+        for name in table.texts("env_allow").unwrap_or_default() {
+            self.add_inherited(&name);
+        }
+        self.variables
+    }
+
     /// Adds the values of a table.
     fn add_table(&mut self, section: Section<'_>) {
         for (name, entry) in section.entries() {

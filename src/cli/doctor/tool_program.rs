@@ -1,0 +1,54 @@
+//! Check of the program of a tool: its file and its isolation.
+
+use std::sync::Arc;
+
+use algonius_actors::model::host::boundary::BoundaryGap;
+use algonius_actors::model::host::sandbox::IsolationRequirement;
+use algonius_actors::model::program::tool_program::ToolProgram;
+
+use super::finding::Finding;
+use crate::app::confinement::falls_short;
+use crate::config::{Agent, is_executable};
+
+/// Returns the finding about the program of a tool, whose isolation has been decided.
+pub(super) fn finding(agent: &Agent, (tool, program): (&str, &Arc<ToolProgram>)) -> Finding {
+    let subject = format!("agent {}, tool {tool}", agent.spec.id);
+    let ToolProgram { command, confinement, sandbox, .. } = &**program;
+    let disabled_note = if agent.spec.enabled { "" } else { " (disabled)" };
+    if !command.is_absolute() || !is_executable(command) {
+        let text = format!("the program {} is not installed{disabled_note}", command.display());
+        return Finding::warning(&subject, text, "install it, and run `algonius reload`");
+    }
+    let isolation = confinement.isolation.map(|isolation| format!(" by {}", isolation.as_str()));
+    let text = format!(
+        "runs {}{disabled_note}; sandbox {}{}; boundary {}",
+        command.display(),
+        confinement.enforcement.as_str(),
+        isolation.unwrap_or_default(),
+        confinement.boundary,
+    );
+    let gaps = &confinement.boundary.gaps;
+    let is_insufficient = confinement.enforcement.is_incomplete() || !gaps.is_empty();
+    if !is_insufficient || !agent.spec.enabled {
+        return Finding::good(subject, text);
+    }
+    let is_configuration = |gap: &BoundaryGap| {
+        matches!(gap, BoundaryGap::Configuration | BoundaryGap::ConfigurationFolder)
+    };
+    let fix = if !sandbox.enforce {
+        "leave out `sandbox.enforce = false`"
+    } else if gaps.iter().any(is_configuration) {
+        "move the configuration out of the folders that `sandbox.writable` names"
+    } else if gaps.contains(&BoundaryGap::Sockets) && !sandbox.sockets.is_empty() {
+        "leave out `sandbox.sockets`"
+    } else {
+        "install bubblewrap or a newer kernel"
+    };
+    let is_required = sandbox.required != IsolationRequirement::Nothing;
+    let hint = if is_required { "; `sandbox.required = false` starts it nevertheless" } else { "" };
+    let fix = format!("{fix}{hint}");
+    match falls_short((ToolProgram::ACCESS, confinement), sandbox) {
+        true => Finding::bad(&subject, text, fix),
+        false => Finding::warning(&subject, text, fix),
+    }
+}

@@ -1,0 +1,136 @@
+//! `[tools.<name>.handler]` of the kind `command`: the program of a tool, its environment and its sandbox.
+
+use std::path::PathBuf;
+
+use algonius_actors::model::host::sandbox::Confinement;
+use algonius_actors::model::program::tool_program::ToolProgram;
+use serde_json::{Map, Value};
+
+use super::tool_inputs::WrittenInputs;
+use crate::config::diagnostics::{Severity, from_message};
+use crate::config::keys::programs::command::{self, AbsenceReport};
+use crate::config::keys::programs::environment;
+use crate::config::keys::programs::sandbox::{self, SandboxOwner};
+use crate::config::table::{Section, Spanned};
+use crate::platform::template::TemplateError;
+use crate::platform::template::tool_inputs::{ALL_ARGUMENTS, ToolTemplate};
+
+/// Keys that only handlers of the kind `command` have.
+const COMMAND_KEYS: [&str; 9] = [
+    "args",
+    "command",
+    "env",
+    "env_allow",
+    "env_file",
+    "env_from",
+    "sandbox",
+    "stdin",
+    "working_dir",
+];
+
+/// Keys of programs that the program of a tool does not have yet.
+const FUTURE_KEYS: [&str; 2] = ["resources", "user"];
+
+/// Reports each key of programs in a handler of another kind.
+pub(super) fn refuse_keys(handler: &mut Section<'_>) {
+    for key in COMMAND_KEYS {
+        // Only a key that is there: the others would be suggested for unknown keys.
+        if handler.has(key)
+            && let Some(entry) = handler.entry(key)
+        {
+            let message = "has a meaning with `kind = \"command\"` only";
+            handler.reader.error(&entry.position.hidden(), message);
+        }
+    }
+}
+
+/// Skips the keys of programs in a handler whose kind is not known.
+pub(super) fn skip_keys(handler: &mut Section<'_>) {
+    for key in COMMAND_KEYS {
+        handler.entry(key);
+    }
+}
+
+/// Reads the program of a tool. A fault of the machine has the severity `missing_severity`.
+pub(super) fn read(
+    handler: &mut Section<'_>,
+    inputs: &WrittenInputs,
+    missing_severity: Severity,
+) -> Option<ToolProgram> {
+    let reader = handler.reader;
+    let env = environment::read_of_tool(handler, missing_severity);
+    let variable = |name: &str| {
+        let configured = env.get(name).map(|variable| variable.value.clone());
+        configured.or_else(|| reader.env(name))
+    };
+    let search_path = variable("PATH");
+    let command =
+        command::read(handler, search_path.as_deref(), missing_severity, AbsenceReport::TOOL);
+    let command = command.map(|command| command.file.value);
+    let sample = inputs.sample_arguments();
+    let args = handler.texts("args").unwrap_or_default();
+    let stdin = handler.text("stdin");
+    let templates = || args.iter().chain(&stdin);
+    let faults_before = reader.fault_count();
+    templates().for_each(|template| check_template(handler, template, &sample));
+    if reader.fault_count() == faults_before {
+        let templates = templates().map(|template| ToolTemplate(&template.value));
+        inputs.warn_about_unused(handler, templates);
+    }
+    let working_dir = working_dir(handler, missing_severity);
+    let home = variable("HOME");
+    let owner = SandboxOwner {
+        access: ToolProgram::ACCESS,
+        home: home.clone(),
+        command: command.as_deref(),
+        // Its working folder may be writable: no other agent is excluded from it.
+        working_dir: None,
+        has_network: false,
+        is_required: true,
+        missing_severity,
+    };
+    let sandbox = sandbox::read(handler, &owner);
+    if sandbox.has_own_sandbox {
+        let position = handler.position.below("sandbox.nested").hidden();
+        reader.error(&position, "is not supported for a tool");
+    }
+    if working_dir.is_none() && sandbox.protected.iter().any(|path| path.is_relative()) {
+        let position = handler.position.below("sandbox.protected").hidden();
+        reader.error(&position, "a relative path needs `working_dir`");
+    }
+    handler.refuse_future_keys(&FUTURE_KEYS);
+    Some(ToolProgram {
+        command: command?,
+        args: args.into_iter().map(|template| template.value).collect(),
+        stdin: stdin.map(|template| template.value).unwrap_or_default(),
+        env,
+        working_dir,
+        home: home.map(PathBuf::from).unwrap_or_default(),
+        sandbox,
+        confinement: Confinement::default(),
+    })
+}
+
+fn check_template(handler: &Section<'_>, template: &Spanned<String>, sample: &Map<String, Value>) {
+    let Err(error) = ToolTemplate(&template.value).check(sample) else { return };
+    let diagnostic = from_message(error.to_string());
+    let diagnostic = match &error {
+        TemplateError::Unknown { name } => {
+            let names = sample.keys().map(String::as_str).chain([ALL_ARGUMENTS]);
+            diagnostic.suggest_from(name, names)
+        }
+        _ => diagnostic,
+    };
+    handler.reader.error(&template.position, diagnostic);
+}
+
+/// Reads the working folder; `None` if each call has a folder of its own.
+fn working_dir(handler: &mut Section<'_>, missing_severity: Severity) -> Option<PathBuf> {
+    let configured = handler.nonblank("working_dir")?;
+    let folder = handler.reader.resolve(&configured.value);
+    if !folder.is_dir() {
+        let diagnostic = from_message("there is no such folder");
+        handler.reader.record(missing_severity, &configured.position, diagnostic);
+    }
+    Some(folder)
+}

@@ -1,0 +1,6 @@
+//! Keys that the programs of agents and of tools have in common: the command, the environment and the sandbox.
+
+pub(crate) mod command;
+pub(crate) mod environment;
+pub(crate) mod sandbox;
+pub(crate) mod search;

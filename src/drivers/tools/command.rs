@@ -1,0 +1,214 @@
+//! Handler that runs a program for each call.
+
+use std::sync::Arc;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::program::Exit;
+use algonius_actors::model::program::tool_program::ToolProgram;
+use algonius_actors::ports::tools::{CallStop, TextRedactor, ToolInvocation};
+use algonius_warden::{OutputPipe, ProcessTree, SpawnedProgram};
+use tokio::io::AsyncReadExt as _;
+use tokio::task::spawn_blocking;
+use tracing::Instrument as _;
+
+use super::ToolHandlers;
+use crate::drivers::program::tool_process::{
+    ProgramCall, ToolLauncher, ToolProcess, sandbox_explanation,
+};
+use crate::platform::template::tool_inputs::ToolTemplate;
+
+/// Greatest length of a result, in bytes. The service kills a program that writes more.
+const MAX_RESULT_BYTES: usize = 1 << 20;
+
+/// Bytes that are kept of the end of the error output.
+const KEPT_ERROR_BYTES: usize = 16 << 10;
+
+/// Bytes of the error output in the sentence about a failure.
+const QUOTED_ERROR_BYTES: usize = 2 << 10;
+
+/// Error of a call whose program may have started.
+const LOST: &str = "the process holder was lost; the program may have had its effect";
+
+/// Bytes that are read at once.
+const PIECE_BYTES: usize = 16 << 10;
+
+impl ToolHandlers {
+    /// Runs the program of a tool, and returns its redacted output.
+    pub(super) async fn run_command(
+        &self,
+        call: ToolInvocation,
+        stop: CallStop,
+    ) -> Result<String, String> {
+        let Some(program) = self.programs.get(&call.tool.name) else {
+            return Err("the tool has no program".to_owned());
+        };
+        let program_call = program_call(Arc::clone(program), &call)?;
+        let launcher = self.services.launcher.clone();
+        // A task of its own, which also ends the processes of a call whose future is dropped.
+        let run = run(launcher, program_call, call.redactor, stop).in_current_span();
+        tokio::spawn(run).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "task of a tool call failed");
+            Err("the call failed".to_owned())
+        })
+    }
+}
+
+/// Renders the command line and the standard input of a call.
+fn program_call(program: Arc<ToolProgram>, call: &ToolInvocation) -> Result<ProgramCall, String> {
+    let mut args = Vec::with_capacity(program.args.len());
+    let (mut is_after_separator, mut is_previous_left_out) = (false, false);
+    for (index, template) in program.args.iter().enumerate() {
+        let rendered = ToolTemplate(template).render_argument(&call.arguments);
+        let rendered =
+            rendered.map_err(|error| format!("argument {} of the program: {error}", index + 1))?;
+        // An argument for an input that the call leaves out is left out too.
+        let Some(argument) = rendered else {
+            is_previous_left_out = true;
+            continue;
+        };
+        if !is_after_separator && argument.is_injected_option() {
+            return Err(format!(
+                "`{:.40}` starts with `-`, so that the program would read it as an option",
+                argument.text
+            ));
+        }
+        // After `--` programs read no argument as an option. An option without its value would read `--` as the value.
+        is_after_separator |= template == "--" && !is_previous_left_out;
+        is_previous_left_out = false;
+        args.push(argument.text);
+    }
+    let stdin = ToolTemplate(&program.stdin).render(&call.arguments);
+    let stdin = stdin.map_err(|error| format!("standard input of the program: {error}"))?;
+    Ok(ProgramCall {
+        program,
+        agent: call.agent.clone(),
+        run: call.execution,
+        step: call.step,
+        args,
+        stdin: stdin.unwrap_or_default(),
+    })
+}
+
+/// End of a program with its output.
+struct ProgramResult {
+    exit: std::io::Result<Exit>,
+    stdout: Output,
+    stderr: OutputTail,
+}
+
+/// Standard output of a program.
+enum Output {
+    Whole(Vec<u8>),
+    TooLong,
+}
+
+/// Runs a program until its end, or until the call has to stop. Returns after its processes and its folder are removed.
+async fn run(
+    launcher: ToolLauncher,
+    call: ProgramCall,
+    redactor: TextRedactor,
+    mut stop: CallStop,
+) -> Result<String, String> {
+    let program = Arc::clone(&call.program);
+    let ToolProcess { spawned, folder } =
+        launcher.launch(call, &stop).await.map_err(|failure| match failure.code {
+            Code::Interrupted => LOST.to_owned(),
+            _ => failure.message,
+        })?;
+    let SpawnedProgram { stdout, stderr, exit, tree, .. } = spawned;
+    let wait_for_end = async {
+        let exit = exit.await;
+        // A process that the program left would hold its pipes open.
+        tree.kill_all_processes().await;
+        exit
+    };
+    let end = async {
+        let (exit, stdout, stderr) =
+            tokio::join!(wait_for_end, read_result(stdout, &*tree), read_tail(stderr));
+        ProgramResult { exit, stdout, stderr }
+    };
+    let result = tokio::select! {
+        result = end => Some(result),
+        () = stop.wait() => None,
+    };
+    tree.kill_all_processes().await;
+    if let Some(folder) = folder {
+        folder.remove().await;
+    }
+    let Some(result) = result else { return Err("the call was stopped".to_owned()) };
+    // Redaction of 1 MiB takes longer than a task may hold its thread.
+    let text = spawn_blocking(move || result.into_text(&program, &redactor)).await;
+    text.unwrap_or_else(|error| {
+        tracing::error!(%error, "redaction of a tool's result failed");
+        Err("the result could not be redacted".to_owned())
+    })
+}
+
+/// Reads the output to its end. Kills a program that writes more than a result may have.
+async fn read_result(pipe: OutputPipe, tree: &dyn ProcessTree) -> Output {
+    let mut bytes = Vec::new();
+    let mut pipe = pipe.take(MAX_RESULT_BYTES as u64 + 1);
+    _ = pipe.read_to_end(&mut bytes).await; // A broken pipe is the end of the output.
+    if bytes.len() <= MAX_RESULT_BYTES {
+        return Output::Whole(bytes);
+    }
+    tree.kill();
+    Output::TooLong
+}
+
+/// End of an output.
+struct OutputTail {
+    bytes: Vec<u8>,
+    /// True if the output was longer.
+    is_cut: bool,
+}
+
+/// Reads the error output to its end, and keeps the last bytes.
+async fn read_tail(mut pipe: OutputPipe) -> OutputTail {
+    let (mut bytes, mut piece, mut is_cut) = (Vec::new(), vec![0; PIECE_BYTES], false);
+    while let Ok(read @ 1..) = pipe.read(&mut piece).await {
+        bytes.extend_from_slice(piece.get(..read).unwrap_or_default());
+        let surplus = bytes.len().saturating_sub(KEPT_ERROR_BYTES);
+        is_cut |= surplus > 0;
+        bytes.drain(..surplus);
+    }
+    OutputTail { bytes, is_cut }
+}
+
+impl ProgramResult {
+    /// Returns the redacted output, or a redacted sentence about the failure.
+    fn into_text(self, program: &ToolProgram, redactor: &TextRedactor) -> Result<String, String> {
+        let Self { exit, stdout, stderr } = self;
+        let Output::Whole(stdout) = stdout else {
+            return Err(
+                "the standard output exceeded 1 MiB, and the service killed the program".to_owned()
+            );
+        };
+        let stdout = String::from_utf8_lossy(&stdout);
+        let exit = exit.map_err(|_lost| LOST.to_owned())?;
+        if exit == Exit::Code(0) {
+            return Ok(redactor.redact(&stdout));
+        }
+        let is_cut = stderr.is_cut;
+        let stderr = String::from_utf8_lossy(&stderr.bytes);
+        let mut sentence = match exit {
+            Exit::Code(code) => format!("the program ended with exit code {code}"),
+            Exit::Signal(signal) => format!("signal {signal} ended the program"),
+        };
+        let explanation = sandbox_explanation(program, exit, &stdout, &stderr);
+        sentence.extend(explanation.into_iter().flat_map(|text| ["; ", text]));
+        // Many programs report their failures on the standard output.
+        let report = if stderr.trim().is_empty() { stdout } else { stderr };
+        let redacted = redactor.redact(&report);
+        let is_redacted = redacted != report;
+        let report = redacted.trim();
+        let start = report.ceil_char_boundary(report.len().saturating_sub(QUOTED_ERROR_BYTES));
+        let end_of_report = report.get(start..).unwrap_or_default();
+        // A cut output with secrets may start with a part of one, which redaction does not recognize.
+        let is_quotable = !(is_cut && is_redacted);
+        if !end_of_report.is_empty() && is_quotable {
+            sentence.extend([": ", end_of_report]);
+        }
+        Err(sentence)
+    }
+}

@@ -1,0 +1,71 @@
+//! The hostile program as the program of a tool: it reaches no more than a read-only agent.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{BUBBLEWRAP_SETTING, MODE_ACTIONS, attack_by, setup, with_bus, with_unprivileged_user};
+use crate::harness::client::{completed_with, id, outcome};
+use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
+use crate::harness::{Service, Setup};
+use crate::read_only::skips;
+
+/// Returns a setup in which a tool of the agent `hostile` runs the hostile program.
+fn setup_with_tool(model: &MockModel, settings: &str) -> Setup {
+    let mut setup = setup("");
+    let text = fs::read_to_string(setup.write_config()).unwrap();
+    let head = "[agents.hostile]\ncommand";
+    let tool = format!(
+        "[models.local]\nbase_url = '{}'\n[agents.hostile]\nkind = 'cognitive'\n\
+         layer = 'perceptual'\nmodel_id = 'local/mock'\ntools = ['attack']\n\
+         [tools.attack]\nsource = 'handler'\ndescription = 'Attacks.'\n\
+         [tools.attack.handler]\nkind = 'command'\n{settings}\ncommand",
+        model.base_url()
+    );
+    assert!(text.contains(head), "{text}");
+    setup.set_config_text(&text.replace(head, &tool));
+    setup
+}
+
+/// Calls the tool, and returns its result.
+async fn call_tool(service: &Service) -> String {
+    let turns = [calls(&[("attack", json!({}))]), final_answer("done")];
+    let task = service.send("hostile", &directed("go", &turns)).await;
+    assert_eq!(outcome(&task), completed_with("done"), "{task}");
+    let steps = service.get(&format!("/api/v1/executions/{}/steps", id(&task))).await.json();
+    assert_eq!(steps["steps"][1]["stepType"], "observation", "{steps}");
+    steps["steps"][1]["text"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn under_landlock_a_tool_reaches_nothing() {
+    if skips("Landlock 6") {
+        return;
+    }
+    let model = MockModel::start(&[]);
+    let setup = setup_with_tool(&model, "").without_bubblewrap();
+    let attack = attack_by(setup, call_tool).await;
+    assert_eq!(attack.successful, MODE_ACTIONS);
+}
+
+#[tokio::test]
+async fn under_landlock_a_tool_of_a_plain_user_reaches_nothing() {
+    if skips("Landlock 6") || skips("root") {
+        return;
+    }
+    let model = MockModel::start(&[]);
+    let setup = with_unprivileged_user(setup_with_tool(&model, "")).without_bubblewrap();
+    let attack = attack_by(setup, call_tool).await;
+    assert_eq!(attack.successful, MODE_ACTIONS);
+}
+
+#[tokio::test]
+async fn under_bubblewrap_a_tool_reaches_nothing() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let model = MockModel::start(&[]);
+    let (setup, _bus) = with_bus(setup_with_tool(&model, BUBBLEWRAP_SETTING));
+    let attack = attack_by(setup, call_tool).await;
+    assert_eq!(attack.successful, Vec::<String>::new());
+}

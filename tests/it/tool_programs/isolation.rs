@@ -1,0 +1,78 @@
+//! Sandboxes of tools, and the reports about them.
+
+use super::{AGENTS, ends_of_calls, observation, script, setup};
+use crate::harness::mock_model::MockModel;
+use crate::read_only::skips;
+
+#[tokio::test]
+async fn a_program_changes_only_what_its_sandbox_names() {
+    if skips("Landlock 6") {
+        return;
+    }
+    let model = MockModel::start(&[]);
+    let service = setup(&model).without_bubblewrap().start().await;
+    let folder = service.setup.test_folder().display();
+    let connect = "perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0) or die; \
+                   connect(S, sockaddr_in(PORT, inet_aton(\"127.0.0.1\"))) or die $!'";
+    let port = service.address.port();
+    let list = [
+        script(&format!("echo x > {folder}/writable/file && cat {folder}/writable/file")),
+        script(&format!("echo x > {folder}/file")),
+        script(&connect.replace("PORT", &port.to_string())),
+    ];
+    let ends = ends_of_calls(&service, &list).await;
+    assert_eq!(ends[0], observation("x\n"));
+    for (kind, text) in &ends[1..] {
+        assert!(kind == "error" && text.contains("Permission denied"), "{text}");
+        assert!(text.contains("; the sandbox of the tool may have refused an access: "), "{text}");
+    }
+    assert!(!service.setup.test_folder().join("file").exists());
+}
+
+#[tokio::test]
+async fn the_doctor_reports_the_isolation_of_tools() {
+    if skips("Landlock 6") {
+        return;
+    }
+    let model = MockModel::start(&[]);
+    let service = setup(&model).without_bubblewrap().start().await;
+    let config = service.setup.write_config().display().to_string();
+    let output = service.command(&["doctor", &config], "").await;
+    let line = |tool: &str| {
+        let subject = format!("agent worker, tool {tool}: ");
+        let line = output.stdout.lines().find(|line| line.contains(&subject));
+        line.unwrap_or_else(|| panic!("{output:?}")).to_owned()
+    };
+    assert!(
+        line("shell").contains("sandbox enforced by landlock; boundary landlock"),
+        "{output:?}"
+    );
+    assert!(line("absent").contains("no-such-program is not installed"), "{output:?}");
+}
+
+#[tokio::test]
+async fn a_tool_that_can_change_the_configuration_is_reported() {
+    if skips("Landlock 6") {
+        return;
+    }
+    let model = MockModel::start(&[]);
+    let text = AGENTS.replace("MODEL", &model.base_url());
+    let open = |settings: &str| {
+        text.replace(
+            "writable = [\"HERE/writable\"]",
+            &format!("writable = [\"HERE/../service\"]{settings}"),
+        )
+    };
+    let start = async |settings: &str| {
+        let mut setup = setup(&model).without_bubblewrap();
+        setup.set_config_text(&open(settings));
+        setup.try_start().await
+    };
+    let Err((_, output)) = start("").await else { panic!("it started") };
+    let refusal = "cannot enforce the sandbox of the tool `shell` of the agent `worker`";
+    assert!(output.stderr.contains(refusal), "{output:?}");
+    let Ok(service) = start(", required = false").await else { panic!("it did not start") };
+    let stderr = service.stderr_text();
+    assert!(stderr.contains("tool is not isolated from the service"), "{stderr}");
+    assert!(stderr.contains("the tool `shell` can change the configuration"), "{stderr}");
+}

@@ -1,0 +1,177 @@
+//! Processes of tools: each way in which they end, and nothing that they leave.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::{AGENTS, script, setup, start, steps};
+use crate::harness::client::{completed_with, id, outcome, state};
+use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
+use crate::harness::processes::{kill9, processes_with_env};
+use crate::harness::{Service, Setup, poll_until};
+
+/// Waits for the program of a run, and returns its process id.
+async fn program_of(run: &str) -> i32 {
+    let entry = format!("A2A_TASK_ID={run}");
+    poll_until("the program", async || processes_with_env(&entry).first().copied()).await
+}
+
+async fn wait_for_no_program(run: &str) {
+    poll_until("the end of the program", async || has_exited(run).then_some(())).await;
+}
+
+/// Returns true if no process of the run's tools is alive.
+fn has_exited(run: &str) -> bool {
+    processes_with_env(&format!("A2A_TASK_ID={run}")).is_empty()
+}
+
+/// Checks that neither a process nor a file of the tools of a run is left.
+fn expect_nothing_left(service: &Service, run: &str) {
+    assert!(has_exited(run), "a process is left");
+    let runtime = service.setup.test_folder().join("run/algonius");
+    let entries = fs::read_dir(&runtime).unwrap().flatten();
+    let names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    assert!(!names.iter().any(|name| name.ends_with("-1-1")), "a folder is left: {names:?}");
+    let slots = runtime.join("scratch");
+    for slot in fs::read_dir(slots).into_iter().flatten().flatten() {
+        let left = fs::read_dir(slot.path().join("own")).unwrap().count();
+        assert_eq!(left, 0, "files are left in {slot:?}");
+    }
+}
+
+/// Script that starts a process in a session of its own, and waits.
+const LONG: &str = "trap '' TERM; echo x > left-over; \
+                    setsid sh -c 'echo x > HERE/writable/ready; exec sleep 600' & sleep 600";
+
+/// Returns the long script, and the file that it creates when its processes run.
+fn long_script(setup: &Setup) -> (String, PathBuf) {
+    let folder = setup.test_folder();
+    (LONG.replace("HERE", &folder.display().to_string()), folder.join("writable/ready"))
+}
+
+async fn wait_for_text(file: &Path) {
+    poll_until("a text in a file", async || {
+        fs::read_to_string(file).ok().filter(|text| text.ends_with('\n')).map(drop)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_killed_program_ends_its_call_and_not_the_run() {
+    let (_model, service) = start().await;
+    let turns = [calls(&[script("exec sleep 600")]), final_answer("done")];
+    let run = service.start_task("worker", &directed("go", &turns)).await;
+    kill9(program_of(&run).await);
+    let task = service.wait_for_end("worker", &run).await;
+    assert_eq!(outcome(&task), completed_with("done"));
+    let steps = steps(&service, &run).await;
+    assert_eq!(steps[1]["text"], "signal 9 ended the program");
+}
+
+#[tokio::test]
+async fn a_cancelled_run_ends_its_programs() {
+    let (_model, service) = start().await;
+    let (text, ready) = long_script(&service.setup);
+    let turns = [calls(&[script(&text)]), final_answer("done")];
+    let run = service.start_task("worker", &directed("go", &turns)).await;
+    wait_for_text(&ready).await;
+    assert_eq!(state(&service.cancel("worker", &run).await), "canceled");
+    expect_nothing_left(&service, &run);
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_ends_its_programs() {
+    let model = MockModel::start(&[]);
+    let mut setup = setup(&model);
+    let text = AGENTS.replace("MODEL", &model.base_url()).replace("timeout = 60", "timeout = 8");
+    setup.set_config_text(&text);
+    let service = setup.start().await;
+    let (text, ready) = long_script(&service.setup);
+    let turns = [calls(&[script(&text)]), final_answer("done")];
+    let task = service.send("worker", &directed("go", &turns)).await;
+    assert_eq!(outcome(&task), completed_with("done"));
+    expect_nothing_left(&service, &id(&task));
+    assert!(ready.exists(), "the program did not start");
+    let steps = steps(&service, &id(&task)).await;
+    let text = steps[1]["text"].as_str().unwrap();
+    assert!(text.starts_with("the tool gave no result within 8 s"), "{text}");
+}
+
+/// The call may be repeated, so the stop does not wait for its program.
+#[tokio::test]
+async fn a_stop_ends_the_program_of_a_call_that_can_be_repeated() {
+    let model = MockModel::start(&[]);
+    let mut setup = setup(&model);
+    let text = AGENTS.replace("MODEL", &model.base_url());
+    setup.set_config_text(&text.replace("timeout = 60", "timeout = 600\nidempotent = true"));
+    let mut service = setup.start().await;
+    let (text, ready) = long_script(&service.setup);
+    let turns = [calls(&[script(&text)]), final_answer("done")];
+    let run = service.start_task("worker", &directed("go", &turns)).await;
+    wait_for_text(&ready).await;
+    service.sigterm();
+    assert!(service.wait_for_exit().await.success());
+    expect_nothing_left(&service, &run);
+    fs::remove_file(&ready).unwrap();
+    service.restart().await;
+    wait_for_text(&ready).await;
+    assert_eq!(state(&service.cancel("worker", &run).await), "canceled");
+}
+
+#[tokio::test]
+async fn a_call_ends_although_a_background_process_stays() {
+    let (_model, service) = start().await;
+    let turns = [calls(&[script("sleep 600 & echo started")]), final_answer("done")];
+    let task = service.send("worker", &directed("go", &turns)).await;
+    assert_eq!(outcome(&task), completed_with("done"));
+    let steps = steps(&service, &id(&task)).await;
+    assert_eq!(steps[1]["text"], "started\n");
+    wait_for_no_program(&id(&task)).await;
+}
+
+/// The first call writes a line, and must not be repeated. The second one waits at its first call, and is repeated.
+#[tokio::test]
+async fn a_killed_service_repeats_only_calls_that_permit_it() {
+    let model = MockModel::start(&[]);
+    let mut setup = setup(&model);
+    let wait = "HERE/wait";
+    let text = AGENTS.replace("MODEL", &model.base_url()).replace(
+        "command = \"sort\", args = [\"-r\"]",
+        &format!(
+            "command = \"{wait}\", working_dir = \"HERE/writable\", \
+             sandbox = {{ writable = [\"HERE/writable\"] }}"
+        ),
+    );
+    setup.set_config_text(&text);
+    let setup = setup.executable(
+        "wait",
+        "#!/bin/sh\necho x >> starts\n[ -e open ] || exec sleep 600\necho sorted\n",
+    );
+    let mut service = setup.start().await;
+    let folder = service.setup.test_folder().join("writable");
+    let append = format!("echo x >> {}/lines; exec sleep 600", folder.display());
+    let turns = [
+        calls(&[script(&append)]),
+        calls(&[("sorted", json!({"lines": []}))]),
+        final_answer("done"),
+    ];
+    let run = service.start_task("worker", &directed("go", &turns)).await;
+    for file in ["lines", "starts"] {
+        wait_for_text(&folder.join(file)).await;
+        service.kill9().await;
+        // R-140: The program of a tool ends with the service that waits for it
+        wait_for_no_program(&run).await;
+        if file == "starts" {
+            fs::write(folder.join("open"), "").unwrap();
+        }
+        service.restart().await;
+    }
+    let task = service.wait_for_end("worker", &run).await;
+    assert_eq!(outcome(&task), completed_with("done"));
+    let steps = steps(&service, &run).await;
+    assert_eq!((&steps[0]["state"], &steps[1]["stepType"]), (&json!("unknown"), &json!("error")));
+    assert_eq!((&steps[2]["state"], &steps[3]["text"]), (&json!("done"), &json!("sorted\n")));
+    let lines = |file: &str| fs::read_to_string(folder.join(file)).unwrap().lines().count();
+    assert_eq!((lines("lines"), lines("starts")), (1, 2));
+}
