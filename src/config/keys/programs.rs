@@ -1,6 +1,8 @@
-//! Keys that the programs of agents and of tools have in common: the command, the environment and the sandbox.
+//! Keys that the programs of agents and of tools have in common: the command, the environment, the sandbox
+//! and the working folder.
 
 pub(crate) mod command;
 pub(crate) mod environment;
 pub(crate) mod sandbox;
 pub(crate) mod search;
+pub(crate) mod working_dir;

@@ -25,6 +25,7 @@ use algonius_actors::model::program::{
 use crate::config::keys::programs::command::{self, AbsenceReport, ProgramCommand};
 use crate::config::keys::programs::environment::{self, is_name};
 use crate::config::keys::programs::search::ProgramSearch;
+use crate::config::keys::programs::working_dir;
 use arguments::Arguments;
 
 use crate::config::diagnostics::{Severity, from_message};
@@ -72,7 +73,7 @@ pub(crate) fn read(
         run_as.set_variables(&mut env);
     }
     let program_runtime = runtime::read(section, agent_home, &mut env);
-    let working_dir = working_dir(section, missing_severity);
+    let working_dir = read_working_dir(section, missing_severity);
     // The program starts with this PATH, so its command is searched there and not on that of the service.
     let paths = env.get("PATH").map(|variable| variable.value.clone());
     let paths = paths.or_else(|| section.reader.env("PATH"));
@@ -155,30 +156,19 @@ fn pattern<T: Copy>(
 }
 
 /// Reads the working directory: as configured, or the one in which the service was started.
-fn working_dir(section: &mut Section<'_>, missing_severity: Severity) -> Option<PathBuf> {
-    let reader = section.reader;
-    let Some(configured) = section.nonblank("working_dir") else {
-        let current = std::env::current_dir();
-        return current
-            .map_err(|error| {
-                let diagnostic =
-                    from_message(format!("the service's own folder is not known: {error}"));
-                let position = section.position.below("working_dir").hidden();
-                reader.record(Severity::Error, &position, diagnostic);
-            })
-            .ok();
-    };
-    let folder = reader.resolve(&configured.value);
-    if !folder.is_dir() {
-        let diagnostic = from_message("there is no such folder");
-        let diagnostic = if configured.value.starts_with('~') {
-            diagnostic.hint("`~` means nothing here: write the whole path")
-        } else {
-            diagnostic
-        };
-        reader.record(missing_severity, &configured.position, diagnostic);
+fn read_working_dir(section: &mut Section<'_>, missing_severity: Severity) -> Option<PathBuf> {
+    let configured = working_dir::read(section, missing_severity);
+    // A key with a fault has no folder either.
+    if configured.is_some() || section.has("working_dir") {
+        return configured;
     }
-    Some(folder)
+    let current = std::env::current_dir();
+    let report = |error: std::io::Error| {
+        let diagnostic = from_message(format!("the service's own folder is not known: {error}"));
+        let position = section.position.below("working_dir").hidden();
+        section.reader.record(Severity::Error, &position, diagnostic);
+    };
+    current.map_err(report).ok()
 }
 
 /// Reads the default values of parameters.

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use super::tool_inputs::WrittenInputs;
 use crate::config::diagnostics::{Severity, from_message};
 use crate::config::keys::programs::command::{self, AbsenceReport};
-use crate::config::keys::programs::environment;
 use crate::config::keys::programs::sandbox::{self, SandboxOwner};
+use crate::config::keys::programs::{environment, working_dir};
 use crate::config::table::{Section, Spanned};
 use crate::platform::template::TemplateError;
 use crate::platform::template::tool_inputs::{ALL_ARGUMENTS, ToolTemplate};
@@ -77,7 +77,7 @@ pub(super) fn read(
         let templates = templates().map(|template| ToolTemplate(&template.value));
         inputs.warn_about_unused(handler, templates);
     }
-    let working_dir = working_dir(handler, missing_severity);
+    let working_dir = working_dir::read(handler, missing_severity);
     let home = variable("HOME");
     let owner = SandboxOwner {
         access: ToolProgram::ACCESS,
@@ -122,15 +122,4 @@ fn check_template(handler: &Section<'_>, template: &Spanned<String>, sample: &Ma
         _ => diagnostic,
     };
     handler.reader.error(&template.position, diagnostic);
-}
-
-/// Reads the working folder; `None` if each call has a folder of its own.
-fn working_dir(handler: &mut Section<'_>, missing_severity: Severity) -> Option<PathBuf> {
-    let configured = handler.nonblank("working_dir")?;
-    let folder = handler.reader.resolve(&configured.value);
-    if !folder.is_dir() {
-        let diagnostic = from_message("there is no such folder");
-        handler.reader.record(missing_severity, &configured.position, diagnostic);
-    }
-    Some(folder)
 }

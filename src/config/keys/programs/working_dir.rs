@@ -1,0 +1,22 @@
+//! Configured working folder of a program.
+
+use std::path::PathBuf;
+
+use crate::config::diagnostics::{Severity, from_message};
+use crate::config::table::Section;
+
+/// Reads `working_dir`; `None` if the key is absent. A missing folder has the severity `missing_severity`.
+pub(crate) fn read(section: &mut Section<'_>, missing_severity: Severity) -> Option<PathBuf> {
+    let configured = section.nonblank("working_dir")?;
+    let folder = section.reader.resolve(&configured.value);
+    if !folder.is_dir() {
+        let diagnostic = from_message("there is no such folder");
+        let diagnostic = if configured.value.starts_with('~') {
+            diagnostic.hint("`~` means nothing here: write the whole path")
+        } else {
+            diagnostic
+        };
+        section.reader.record(missing_severity, &configured.position, diagnostic);
+    }
+    Some(folder)
+}
