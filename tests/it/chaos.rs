@@ -16,7 +16,7 @@ use crate::harness::Setup;
 use crate::harness::processes::{open_descriptor_count, reset_peak_memory};
 use crate::history_check::HistoryChecker;
 use chaos_run::{ChaosAction, ChaosRun};
-use seeded_rng::ChaosRng;
+use seeded_rng::seeded_rounds;
 
 /// Two agents that change one folder, and one that changes nothing. What each run writes down
 /// stands in `HERE/witnessed`.
@@ -77,19 +77,12 @@ const ACTIONS_WITHOUT_RESTART: &[ChaosAction] = &[
 const MORE_DESCRIPTORS: usize = 16;
 const MORE_MEMORY: u64 = 64 << 20;
 
-fn env_number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap())
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_kills_leave_every_message_run_and_ended_once() {
-    let random_seed = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
-    let seed = env_number("ALGONIUS_CHAOS_SEED").unwrap_or(random_seed);
-    let rounds = env_number("ALGONIUS_CHAOS_ROUNDS").unwrap_or(60);
-    println!("ALGONIUS_CHAOS_SEED={seed} ALGONIUS_CHAOS_ROUNDS={rounds}");
+    let (random, rounds) = seeded_rounds(60);
     let setup = Setup::new(AGENTS).env("ANN", &"a".repeat(40)).env("BOB", &"b".repeat(40));
     fs::create_dir(setup.test_folder().join("work")).unwrap();
-    let mut chaos = ChaosRun::new(setup.start().await, ChaosRng(seed));
+    let mut chaos = ChaosRun::new(setup.start().await, random);
     chaos.run_random_actions(ALL_ACTIONS, rounds).await;
     chaos.wait_until_idle().await;
     // A life that was not killed has not leaked.

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::env_number;
-use super::seeded_rng::ChaosRng;
+use super::seeded_rng::seeded_rounds;
 use crate::harness::Setup;
 use crate::harness::client::{completed_with, id, outcome};
 use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
@@ -42,11 +41,8 @@ fn slow(mut turn: Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kills_repeat_and_lose_no_step() {
-    let random_seed = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
-    let seed = env_number("ALGONIUS_CHAOS_SEED").unwrap_or(random_seed);
-    let kills = env_number("ALGONIUS_CHAOS_ROUNDS").unwrap_or(45) / 5;
-    println!("ALGONIUS_CHAOS_SEED={seed}, {kills} kills");
-    let mut random = ChaosRng(seed);
+    let (mut random, rounds) = seeded_rounds(45);
+    let kills = rounds / 5;
     let model = MockModel::start(&[]);
     let mut service = Setup::new(&AGENT.replace("MODEL", &model.base_url())).start().await;
     let mut unknown_count = 0;
@@ -146,11 +142,8 @@ tools = ["append"]
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kills_repeat_no_program_of_a_tool() {
-    let random_seed = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
-    let seed = env_number("ALGONIUS_CHAOS_SEED").unwrap_or(random_seed);
-    let kills = env_number("ALGONIUS_CHAOS_ROUNDS").unwrap_or(45) / 5;
-    println!("ALGONIUS_CHAOS_SEED={seed}, {kills} kills");
-    let mut random = ChaosRng(seed);
+    let (mut random, rounds) = seeded_rounds(45);
+    let kills = rounds / 5;
     let model = MockModel::start(&[]);
     let setup = Setup::new(&PROGRAM_TOOL.replace("MODEL", &model.base_url()));
     let log = setup.test_folder().join("log");

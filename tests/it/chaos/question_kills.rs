@@ -7,8 +7,7 @@ use std::time::Duration;
 use algonius_a2a::interaction::INTERACTIONS_EXTENSION;
 use serde_json::{Value, json};
 
-use super::env_number;
-use super::seeded_rng::ChaosRng;
+use super::seeded_rng::seeded_rounds;
 use crate::harness::client::{completed_with, message, outcome};
 use crate::harness::processes::kill9;
 use crate::harness::{Service, Setup, poll_until};
@@ -49,11 +48,8 @@ struct Round {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_of_the_service_keeps_a_question_and_its_answer() {
-    let random_seed = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
-    let seed = env_number("ALGONIUS_CHAOS_SEED").unwrap_or(random_seed);
-    let kills = env_number("ALGONIUS_CHAOS_ROUNDS").unwrap_or(60) / 5;
-    println!("ALGONIUS_CHAOS_SEED={seed}, {kills} kills");
-    let mut random = ChaosRng(seed);
+    let (mut random, rounds) = seeded_rounds(60);
+    let kills = rounds / 5;
     let mut service = Setup::new(INTERACTIVE_AGENT).start().await;
     let mut states_after_kills: BTreeMap<String, u32> = BTreeMap::new();
     for number in 0..kills {

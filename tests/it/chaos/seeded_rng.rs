@@ -1,7 +1,20 @@
 //! Numbers that look random and are the same for the same seed.
 
+/// Returns random numbers for a test, and the number of its rounds. The printed seed repeats the test.
+pub(super) fn seeded_rounds(default_rounds: u64) -> (ChaosRng, u64) {
+    let random_seed = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
+    let seed = env_number("ALGONIUS_CHAOS_SEED").unwrap_or(random_seed);
+    let rounds = env_number("ALGONIUS_CHAOS_ROUNDS").unwrap_or(default_rounds);
+    println!("ALGONIUS_CHAOS_SEED={seed} ALGONIUS_CHAOS_ROUNDS={rounds}");
+    (ChaosRng(seed), rounds)
+}
+
+fn env_number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
 /// A `SplitMix64` with its state.
-pub(super) struct ChaosRng(pub(super) u64);
+pub(super) struct ChaosRng(u64);
 
 impl ChaosRng {
     fn next_u64(&mut self) -> u64 {

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::env_number;
-use super::seeded_rng::ChaosRng;
+use super::seeded_rng::seeded_rounds;
 use crate::harness::client::state;
 use crate::harness::processes::kill9;
 use crate::harness::{Service, Setup};
@@ -43,11 +42,8 @@ enum Victim {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_at_a_random_moment_repeats_and_loses_no_hop() {
-    let random_seed = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
-    let seed = env_number("ALGONIUS_CHAOS_SEED").unwrap_or(random_seed);
-    let kills = env_number("ALGONIUS_CHAOS_ROUNDS").unwrap_or(45) / 5;
-    println!("ALGONIUS_CHAOS_SEED={seed}, {kills} kills");
-    let mut random = ChaosRng(seed);
+    let (mut random, rounds) = seeded_rounds(45);
+    let kills = rounds / 5;
     let mut service = Setup::new(TEAM).start().await;
     let mut outcomes: BTreeMap<(Victim, String), u32> = BTreeMap::new();
     for number in 0..kills {
