@@ -46,9 +46,9 @@ pub fn is_unauthorized(sent_verdict: Option<PermissionVerdict>, status: &str) ->
     }
 }
 
-/// Returns true if the verdict of a rule to ask requires a request for permission from the agent.
+/// Returns true if a verdict of `ask` by this rule requires that the agent has requested permission.
 ///
-/// Agents do not ask before they read or search, in any of their modes. Only a rule or an entry for tools requires
+/// Agents request no permission to read or search, in any of their modes. Only a rule or an entry for tools requires
 /// that; the default of a policy does not.
 #[must_use]
 pub fn requires_request(rule: &str, kind: Option<&str>) -> bool {

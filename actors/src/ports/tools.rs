@@ -103,8 +103,8 @@ impl CallStopSender {
 #[async_trait]
 pub trait Tools: Send + Sync + 'static {
     /// Performs a call, and returns its result as text. After the order to stop, the call returns soon, and without a
-    /// meaningful result. When it has returned, no process and no file of it is left. If the
-    /// future is dropped instead, both are removed in the background.
+    /// meaningful result. When it has returned, no process and no file of it is left. If the future is dropped instead,
+    /// both are removed in the background.
     ///
     /// # Errors
     /// Returns a sentence for the model that explains the failure.
