@@ -11,6 +11,11 @@ use crate::harness::mock_model::MockModel;
 use crate::harness::processes::processes_with_env;
 use crate::harness::{Service, Setup, fake_agent, poll_until};
 
+/// Returns a setup with agents and a free port: another test may use the default one.
+fn setup_with(agents: &str) -> Setup {
+    Setup::with_server_settings("listen = '127.0.0.1:0'", agents)
+}
+
 /// The doctor's findings, as JSON.
 async fn run_doctor(setup: &Setup) -> (Option<i32>, Value) {
     let config = setup.write_config().display().to_string();
@@ -33,7 +38,7 @@ async fn the_doctor_warns_of_a_team_whose_member_accepts_nothing() {
     let team =
         |id: &str, steps: &str| format!("[agents.{id}]\nkind = 'team'\nteam.steps = {steps}\n");
     let teams = [team("good", "['one']"), team("weak", "['one', 'two']")];
-    let setup = Setup::new(&[members, teams].concat().concat());
+    let setup = setup_with(&[members, teams].concat().concat());
     let (_, report) = run_doctor(&setup).await;
     assert_eq!(severity(&report, "agent good"), "good", "{report}");
     assert_eq!(severity(&report, "agent weak"), "warning", "{report}");
@@ -50,14 +55,14 @@ async fn the_doctor_warns_of_a_model_that_cannot_be_reached() {
     };
     // No program listens on port 1.
     let agents = agent("good", &model.base_url()) + &agent("weak", "http://127.0.0.1:1/v1");
-    let (_, report) = run_doctor(&Setup::new(&agents)).await;
+    let (_, report) = run_doctor(&setup_with(&agents)).await;
     assert_eq!(severity(&report, "agent good"), "good", "{report}");
     assert_eq!(severity(&report, "agent weak"), "warning", "{report}");
 }
 
 #[tokio::test]
 async fn the_doctor_approves_a_sound_machine_without_a_service() {
-    let setup = Setup::new(&fake_agent("echo", "echo", ""));
+    let setup = setup_with(&fake_agent("echo", "echo", ""));
     let (code, report) = run_doctor(&setup).await;
     assert_eq!(code, Some(0), "{report}");
     for subject in ["kernel", "labels", "server.data_dir", "server.runtime_dir", "server.watch"] {
@@ -94,7 +99,7 @@ pub(crate) async fn install_unit(setup: &Setup, path: &str) {
 
 #[tokio::test]
 async fn the_doctor_uses_the_path_of_the_installed_service() {
-    let setup = Setup::new("[agents.tool]\ncommand = 'tool'\n");
+    let setup = setup_with("[agents.tool]\ncommand = 'tool'\n");
     let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
     let setup = setup.executable("tool", "#!/bin/sh\nexec cat\n").env("PATH", &path);
     assert_eq!(run_doctor(&setup).await.0, Some(0), "the terminal finds it");
@@ -118,7 +123,7 @@ async fn the_doctor_uses_the_path_of_the_installed_service() {
 #[tokio::test]
 async fn a_secret_known_to_the_terminal_only_is_reported_missing() {
     let agent = "[agents.a]\ncommand = 'cat'\n[agents.a.env_from]\nKEY = 'SECRET_OF_A'\n";
-    let setup = Setup::new(agent).env("SECRET_OF_A", "correct-horse-battery");
+    let setup = setup_with(agent).env("SECRET_OF_A", "correct-horse-battery");
     assert_eq!(run_doctor(&setup).await.0, Some(0));
     install_unit(&setup, "/usr/bin:/bin").await;
     let (code, report) = run_doctor(&setup).await;
@@ -140,7 +145,7 @@ async fn the_doctor_reports_versions_of_known_programs() {
          [agents.two]\ncommand = 'HERE/codex'\nargs = ['exec']\nenv.MARK = '{mark}'\n\
          [agents.three]\ncommand = 'HERE/mine'\naccess = 'read-write'\n"
     );
-    let setup = Setup::new(&agents)
+    let setup = setup_with(&agents)
         .executable("claude", "#!/bin/sh\necho '2.1.0 (Claude Code)'\n")
         .executable("codex", "#!/bin/sh\nsleep 600 &\nwait\n")
         .executable("mine", "#!/bin/sh\ntouch \"$0.asked\"\n");
@@ -196,7 +201,7 @@ async fn an_address_with_a_running_service_is_good() {
 
 #[tokio::test]
 async fn the_doctor_exits_with_1_if_the_service_cannot_work() {
-    let setup = Setup::new("[agents.a]\ncommand = 'no-such-program'\n");
+    let setup = setup_with("[agents.a]\ncommand = 'no-such-program'\n");
     let (code, report) = run_doctor(&setup).await;
     assert_eq!((code, severity(&report, "configuration")), (Some(1), &json!("bad")));
     assert!(report.to_string().contains("no such program on the PATH"), "{report}");
@@ -204,7 +209,7 @@ async fn the_doctor_exits_with_1_if_the_service_cannot_work() {
 
 #[tokio::test]
 async fn the_doctor_reports_folders_that_others_can_read() {
-    let setup = Setup::new(&fake_agent("echo", "echo", ""));
+    let setup = setup_with(&fake_agent("echo", "echo", ""));
     let folder = setup.test_folder().join("state/algonius");
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
@@ -221,7 +226,7 @@ async fn bubblewrap_counts_only_if_it_works() {
     // A program that another than root can replace does not count, whatever it does.
     for script in ["exit 0", "exit 1"] {
         let expected = "unusable";
-        let setup = Setup::new(&fake_agent("echo", "echo", ""));
+        let setup = setup_with(&fake_agent("echo", "echo", ""));
         let setup = setup.executable("bwrap", &format!("#!/bin/sh\n{script}\n"));
         let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
         let setup = setup.env("PATH", &path);
