@@ -189,6 +189,25 @@ async fn suggested_fixes_of_the_doctor_work() {
     );
 }
 
+/// The kernel accepts the connections, and no program reads them.
+#[tokio::test]
+async fn a_silent_program_at_the_address_is_reported() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let agents = fake_agent("echo", "echo", "");
+    let setup = Setup::with_server_settings(&format!("listen = '{address}'"), &agents);
+    let setup = setup.env("ALGONIUS_TOKEN", &"x".repeat(64));
+    let (config, url) = (setup.write_config().display().to_string(), format!("http://{address}"));
+    let output = setup.run(&["--url", &url, "doctor", &config, "--json"], "").await;
+    let report: Value = serde_json::from_str(&output.stdout).unwrap();
+    let variables = finding_about(&report, "variables")["text"].as_str().unwrap();
+    assert!(
+        variables.contains(&format!("the service at {url} did not answer within 5 s")),
+        "{report}"
+    );
+    assert_eq!(severity(&report, "address"), "bad", "{report}");
+}
+
 #[tokio::test]
 async fn an_address_with_a_running_service_is_good() {
     let service = Service::start(&fake_agent("echo", "echo", "")).await;

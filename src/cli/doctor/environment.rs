@@ -3,6 +3,9 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::finding::Finding;
 use crate::cli::client::ServiceClient;
@@ -30,6 +33,8 @@ const LOCAL_VARIABLES: [&str; 12] = [
     "XDG_RUNTIME_DIR",
     "XDG_STATE_HOME",
 ];
+/// Maximum time for the answers of the service. Another program at its address may accept connections and never answer.
+const SERVICE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of names in one request to the service.
 const MAX_NAMES_PER_REQUEST: usize = 200;
 
@@ -97,7 +102,7 @@ impl AgentEnvironment {
             }
             EnvironmentOrigin::Unit => Finding::good(
                 SUBJECT,
-                "read from the installed unit and its file of variables; the service was not queried",
+                "read from the installed unit and its file of variables, not from a running service",
             ),
             EnvironmentOrigin::Terminal { reason } => Finding::good(
                 SUBJECT,
@@ -150,6 +155,20 @@ async fn query_service(
     let file = file.and_then(|file| file.canonicalize().ok());
     let file_query =
         file.map_or(String::new(), |it| format!("&file={}", percent_encode(&it.to_string_lossy())));
+    timeout(SERVICE_TIMEOUT, request_variables(client, &names, &file_query)).await.unwrap_or_else(
+        |_elapsed| {
+            let (url, seconds) = (client.url(), SERVICE_TIMEOUT.as_secs());
+            Err(format!("the service at {url} did not answer within {seconds} seconds"))
+        },
+    )
+}
+
+/// Requests the variables with these names.
+async fn request_variables(
+    client: &ServiceClient,
+    names: &[String],
+    file_query: &str,
+) -> Result<EnvironmentOrigin, String> {
     let mut is_set_by_name = BTreeMap::new();
     for chunk in names.chunks(MAX_NAMES_PER_REQUEST) {
         let path = format!("/api/v1/environment?names={}{file_query}", chunk.join(","));
