@@ -6,8 +6,11 @@ mod holder_sockets;
 mod limits;
 mod links;
 mod lost_holder;
+#[cfg(target_arch = "x86_64")]
+mod machine_code;
 mod modes;
 mod nested;
+mod network;
 mod owners;
 mod programs;
 mod slots;

@@ -1,7 +1,8 @@
-//! Confinement of programs: Landlock domains, namespaces of bubblewrap, control groups and capabilities.
+//! Confinement of programs: Landlock domains, networks, namespaces of bubblewrap, control groups and capabilities.
 
 pub mod bubblewrap;
 pub mod group;
 pub mod landlock;
+pub mod network_access;
 pub(crate) mod root_capabilities;
 pub mod sockets;

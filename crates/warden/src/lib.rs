@@ -21,10 +21,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::execution::AttemptId;
@@ -35,6 +33,8 @@ use algonius_actors::model::program::{Exit, User};
 use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncWrite};
 use uuid::Uuid;
+
+use self::confinement::landlock::Ruleset;
 
 pub use self::confinement::bubblewrap::Wrapper;
 pub use self::confinement::root_capabilities::RootCapabilities;
@@ -89,7 +89,7 @@ pub struct Launch {
     /// Resource numbers of the system, with the limit of each.
     pub rlimits: Vec<(u64, u64)>,
     /// Landlock ruleset of the program's domain.
-    pub ruleset: Option<Arc<OwnedFd>>,
+    pub ruleset: Option<Ruleset>,
     /// Capabilities that a program of root keeps.
     pub root_capabilities: RootCapabilities,
     /// User of the program; `None` for the service's own.

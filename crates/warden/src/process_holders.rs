@@ -33,6 +33,7 @@ use self::launch_order::{PreparedLaunch, prepare_launch};
 use self::link::HolderLink;
 use self::program::{LAUNCHER_CLAIM, ProgramHandle};
 use super::confinement::group::{ControlGroup, end};
+use super::confinement::network_access::NetworkAccess;
 use super::output::memory_account::OutputMemoryUsage;
 use super::process::kill_leftovers;
 use super::process::process_label::ProcessLabel;
@@ -303,6 +304,9 @@ impl Warden for ProcessHolders {
         let link = self.current_holder().await?;
         if matches!(launch.stdin, Stdin::Journaled) {
             link.check_stdin_journal()?;
+        }
+        if launch.ruleset.as_ref().is_some_and(|it| it.network != NetworkAccess::Full) {
+            link.check_network_filter()?;
         }
         let (group, procs_file) = self.create_group(&launch)?.unzip();
         let grouping = (procs_file, self.options.memory.account());

@@ -19,7 +19,8 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use algonius_actors::model::program::User;
 use algonius_warden::confinement::bubblewrap::ViewError;
-use algonius_warden::confinement::landlock::{Domain, version};
+use algonius_warden::confinement::landlock::{Domain, Ruleset, version};
+use algonius_warden::confinement::network_access::NetworkAccess;
 use tokio::time::Instant;
 
 use super::removal::{empty_folder_until, open_folder, open_program_folder};
@@ -48,9 +49,15 @@ pub(in crate::drivers) struct ScratchSlots {
     next_number: AtomicU64,
     /// First number of this process of the service; lower ones are of earlier processes.
     first_number: u64,
-    /// Rulesets that restrict no file.
-    ruleset_with_tcp: OnceLock<Arc<OwnedFd>>,
-    ruleset_without_tcp: OnceLock<Arc<OwnedFd>>,
+    unrestricted_rulesets: UnrestrictedRulesets,
+}
+
+/// Rulesets that restrict no file, by the network of the program; each is built at its first use.
+#[derive(Debug, Default)]
+struct UnrestrictedRulesets {
+    full: OnceLock<Ruleset>,
+    empty_namespace: OnceLock<Ruleset>,
+    refused: OnceLock<Ruleset>,
 }
 
 /// Folder that one execution may use at a time. Dropping it removes the folder, if it is empty.
@@ -62,7 +69,7 @@ pub(in crate::drivers) struct ScratchSlot {
     folder: Arc<OwnedFd>,
     domain: Domain,
     user: Option<User>,
-    ruleset: Arc<OwnedFd>,
+    ruleset: Ruleset,
 }
 
 impl ScratchSlots {
@@ -76,8 +83,7 @@ impl ScratchSlots {
             idle: Vec::new().into(),
             next_number: AtomicU64::new(first_number),
             first_number,
-            ruleset_with_tcp: OnceLock::new(),
-            ruleset_without_tcp: OnceLock::new(),
+            unrestricted_rulesets: UnrestrictedRulesets::default(),
         }
     }
 
@@ -113,7 +119,7 @@ impl ScratchSlots {
             .and_then(|ruleset| Ok((ruleset, open_folder(&execution_folder)?)));
         match opened {
             Ok((ruleset, folder)) => {
-                let (folder, ruleset) = (Arc::new(folder), Arc::new(ruleset));
+                let folder = Arc::new(folder);
                 Ok(ScratchSlot { number, execution_folder, folder, domain, user, ruleset })
             }
             Err(error) => {
@@ -178,18 +184,23 @@ impl ScratchSlots {
     /// Fails if the kernel does not create it.
     pub(in crate::drivers) fn unrestricted_ruleset(
         &self,
-        allows_tcp: bool,
-    ) -> Result<Option<Arc<OwnedFd>>, ViewError> {
+        network: NetworkAccess,
+    ) -> Result<Option<Ruleset>, ViewError> {
         if version().is_none() {
             return Ok(None);
         }
-        let cell = if allows_tcp { &self.ruleset_with_tcp } else { &self.ruleset_without_tcp };
+        let UnrestrictedRulesets { full, empty_namespace, refused } = &self.unrestricted_rulesets;
+        let cell = match network {
+            NetworkAccess::Full => full,
+            NetworkAccess::EmptyNamespace => empty_namespace,
+            NetworkAccess::Refused => refused,
+        };
         if let Some(ruleset) = cell.get() {
-            return Ok(Some(Arc::clone(ruleset)));
+            return Ok(Some(ruleset.clone()));
         }
         // Two threads may build it at once, and the first one is kept: `OnceLock::get_or_try_init` is not stable.
-        let ruleset = Arc::new(Domain { files: None, allows_tcp }.ruleset()?);
-        Ok(Some(Arc::clone(cell.get_or_init(|| ruleset))))
+        let ruleset = Domain { files: None, network }.ruleset()?;
+        Ok(Some(cell.get_or_init(|| ruleset).clone()))
     }
 }
 
@@ -210,8 +221,8 @@ impl ScratchSlot {
     }
 
     /// Returns the ruleset of the slot's programs.
-    pub(in crate::drivers) fn ruleset(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.ruleset)
+    pub(in crate::drivers) fn ruleset(&self) -> Ruleset {
+        self.ruleset.clone()
     }
 
     /// Leaves the folder and its content for the next process of the service.
@@ -360,12 +371,15 @@ mod tests {
         let Some(_) = version() else { return };
         let folder = tempfile::tempdir().unwrap();
         let slots = ScratchSlots::new(folder.path());
-        let domain = |allows_tcp| Domain { files: None, allows_tcp };
-        let slot = slots.create(domain(true), None).unwrap();
+        let domain = |network| Domain { files: None, network };
+        let slot = slots.create(domain(NetworkAccess::Full), None).unwrap();
         let path = slot.execution_folder().to_owned();
         slots.release(slot);
-        assert!(slots.take(&domain(false), None).is_none());
-        assert_eq!(slots.take(&domain(true), None).unwrap().execution_folder(), path);
+        assert!(slots.take(&domain(NetworkAccess::Refused), None).is_none());
+        assert_eq!(
+            slots.take(&domain(NetworkAccess::Full), None).unwrap().execution_folder(),
+            path
+        );
         assert!(!path.exists(), "a slot that was dropped leaves its folder");
     }
 }

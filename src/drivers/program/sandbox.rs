@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +17,8 @@ use algonius_actors::model::host::sandbox::{Isolation, Sandbox};
 use algonius_actors::model::program::tool_program::ToolProgram;
 use algonius_actors::model::program::{ProgramSpec, User, Variable};
 use algonius_warden::confinement::bubblewrap::{FilesystemView, ProtectedServiceFiles, ViewError};
-use algonius_warden::confinement::landlock::{Domain, FileAccess, ReadablePaths, version};
+use algonius_warden::confinement::landlock::{Domain, FileAccess, ReadablePaths, Ruleset, version};
+use algonius_warden::confinement::network_access::NetworkAccess;
 use algonius_warden::{Launch, RootCapabilities};
 use nix::unistd::{AccessFlags, access, geteuid};
 use tokio::task::spawn_blocking;
@@ -34,10 +34,13 @@ const TMPDIR_VARIABLE: &str = "TMPDIR";
 /// Mode bit of a program that runs as its owner.
 const SETUID_BIT: u32 = 0o4000;
 
-/// Note on an attempt that failed and complains of a refusal.
-pub(super) const SANDBOX_NOTE: &str = "its error output complains of a refusal: its sandbox lets it change only its own folder, its \
-     temporary folder and what `sandbox.writable` names, and nothing that `sandbox.protected` names; \
-     it does not let it read the service's own files";
+/// Clause about files of the note on a refusal.
+const REFUSED_FILES: &str = "its sandbox lets it change only its own folder, its temporary folder and what \
+     `sandbox.writable` names, and nothing that `sandbox.protected` names; it does not let it read \
+     the service's own files";
+
+/// Clause about the network of the note on a refusal.
+const REFUSED_NETWORK: &str = "its sandbox lets it use no network (`sandbox.network`)";
 
 /// Sandbox of a program, before the folder of its attempt is known.
 #[derive(Debug, Clone)]
@@ -48,8 +51,8 @@ pub(super) enum SandboxPlan {
     Slot(Domain),
     /// A Landlock domain that restricts no file.
     Domain {
-        /// True if the program may use TCP.
-        allows_tcp: bool,
+        /// Network that the program may use.
+        network: NetworkAccess,
     },
     /// A mount namespace of its own, created by the bubblewrap at this path.
     View(Box<FilesystemView>, PathBuf),
@@ -72,7 +75,7 @@ impl SandboxPlan {
 /// Sandbox of a program at its start.
 #[derive(Debug, Clone)]
 pub(super) struct StartSandbox {
-    ruleset: Option<Arc<OwnedFd>>,
+    ruleset: Option<Ruleset>,
     /// View, and the path of the bubblewrap that creates it.
     view: Option<(Box<FilesystemView>, PathBuf)>,
     /// Capabilities that a program of root keeps.
@@ -138,6 +141,15 @@ pub(super) fn is_confined(work: &Work, program: &ProgramSpec) -> bool {
     SandboxSubject::of_attempt(program, work).is_confined()
 }
 
+/// Returns the note on an attempt that failed and complains of a refusal.
+pub(super) fn refusal_note(access: Access, sandbox: &Sandbox) -> String {
+    let guards_files = sandbox.guards_files(access) || sandbox.needs_bubblewrap();
+    let files = guards_files.then_some(REFUSED_FILES);
+    let network = (!sandbox.allows_network).then_some(REFUSED_NETWORK);
+    let clauses: Vec<_> = files.into_iter().chain(network).collect();
+    format!("its error output complains of a refusal: {}", clauses.join("; "))
+}
+
 /// Plans the sandbox of a program that works in `workspace`. Lists folders again if one has changed since the
 /// last time.
 ///
@@ -153,12 +165,16 @@ pub(super) async fn plan(
     let writable = writable_paths(access, sandbox, workspace);
     let private_folders = subject.private_folders.clone();
     if isolation == Isolation::Landlock {
+        let network = match sandbox.allows_network {
+            true => NetworkAccess::Full,
+            false => NetworkAccess::Refused,
+        };
         if !sandbox.guards_files(access) {
-            return Ok(SandboxPlan::Domain { allows_tcp: sandbox.allows_network });
+            return Ok(SandboxPlan::Domain { network });
         }
         let readable = readable_paths(context).await?;
         let files = Some(FileAccess { readable, writable, private_folders });
-        return Ok(SandboxPlan::Slot(Domain { files, allows_tcp: sandbox.allows_network }));
+        return Ok(SandboxPlan::Slot(Domain { files, network }));
     }
     let service_files = context.service_paths.service_files();
     let mut unreadable = service_files.unreadable.clone();
@@ -226,20 +242,31 @@ pub(super) async fn prepare(
     let user = *user;
     let unrestricted_sandbox =
         StartSandbox { ruleset: None, view: None, root_capabilities: RootCapabilities::All };
-    let unrestricted_ruleset = |allows_tcp| {
-        let ruleset = context.slots.unrestricted_ruleset(allows_tcp);
+    let unrestricted_ruleset = |network| {
+        let ruleset = context.slots.unrestricted_ruleset(network);
         ruleset.map_err(|error| view_failure(&error))
     };
     match plan {
         SandboxPlan::Unconfined => Ok((unrestricted_sandbox, None)),
         // A domain that restricts no file still separates the processes of agents from others.
-        SandboxPlan::Domain { allows_tcp } => Ok((
-            StartSandbox { ruleset: unrestricted_ruleset(allows_tcp)?, ..unrestricted_sandbox },
-            None,
-        )),
+        SandboxPlan::Domain { network } => {
+            // With all capabilities a program of root could mount a network, or open a network device.
+            let root_capabilities = match network {
+                NetworkAccess::Full => RootCapabilities::All,
+                _ => RootCapabilities::Writing,
+            };
+            let ruleset = unrestricted_ruleset(network)?;
+            Ok((StartSandbox { ruleset, root_capabilities, ..unrestricted_sandbox }, None))
+        }
         SandboxPlan::View(view, bubblewrap) => {
-            let ruleset =
-                if works_in_domain(&bubblewrap) { unrestricted_ruleset(true)? } else { None };
+            let network = match view.shares_network {
+                true => NetworkAccess::Full,
+                false => NetworkAccess::EmptyNamespace,
+            };
+            let ruleset = match works_in_domain(&bubblewrap) {
+                true => unrestricted_ruleset(network)?,
+                false => None,
+            };
             Ok((
                 StartSandbox { ruleset, view: Some((view, bubblewrap)), ..unrestricted_sandbox },
                 None,

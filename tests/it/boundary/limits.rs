@@ -2,6 +2,8 @@
 
 use std::fs;
 
+#[cfg(target_arch = "x86_64")]
+use super::machine_code::{DATA_ADDRESS, call_of_32_bits, call_of_x32};
 use super::{BUBBLEWRAP_SETTING, CONFINED, UNCONFINED, setup, with_unprivileged_user};
 use crate::harness::Setup;
 use crate::harness::client::{completed_with, outcome};
@@ -43,52 +45,15 @@ system('nice -n 1 true') == 0 or print "nice fails\n";
 print "done\n";
 "#;
 
-/// A program of nothing but machine code: it sets the limit of a process by the gate for 32-bit programs, or
-/// by the x32 interface, and ends with the error number.
+/// Returns a program that sets the limit of a process by an interface that ordinary programs do not use.
 #[cfg(target_arch = "x86_64")]
-fn limiter_program(is_x32: bool, pid: i32) -> Vec<u8> {
-    const LOAD_ADDRESS: u32 = 0x40_0000;
-    const CODE_OFFSET: u32 = 64 + 56;
-    const DATA_OFFSET: u32 = 256;
-    let load = |register: u8, value: u32| [&[register][..], &value.to_le_bytes()].concat();
-    let pid = pid.unsigned_abs();
-    // Registers: 0xb8 eax, 0xbb ebx, 0xb9 ecx, 0xba edx, 0xbe esi, 0xbf edi.
-    let call = if is_x32 {
-        let arguments = [
-            load(0xb8, 0x4000_0000 + 302),
-            load(0xbf, pid),
-            load(0xbe, LIMIT_RESOURCE),
-            load(0xba, LOAD_ADDRESS + DATA_OFFSET),
-        ];
-        [arguments.concat(), vec![0x45, 0x31, 0xd2, 0x0f, 0x05]].concat()
-    } else {
-        let arguments = [
-            load(0xb8, 340),
-            load(0xbb, pid),
-            load(0xb9, LIMIT_RESOURCE),
-            load(0xba, LOAD_ADDRESS + DATA_OFFSET),
-        ];
-        [arguments.concat(), vec![0x31, 0xf6, 0xcd, 0x80]].concat()
-    };
-    // neg eax; mov edi, eax; mov eax, exit; syscall
-    let exit_code = [vec![0xf7, 0xd8, 0x89, 0xc7], load(0xb8, 60), vec![0x0f, 0x05]].concat();
-    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
-    file.resize(16, 0);
-    file.extend([2, 0, 62, 0, 1, 0, 0, 0]); // An executable for x86-64.
-    for offset in [u64::from(LOAD_ADDRESS + CODE_OFFSET), 64, 0] {
-        file.extend(offset.to_le_bytes());
+fn limiter_program(is_x32: bool, pid: u32) -> Vec<u8> {
+    let args = [pid, LIMIT_RESOURCE, DATA_ADDRESS];
+    let limit = [LIMIT_VALUE.to_le_bytes(), LIMIT_VALUE.to_le_bytes()].concat();
+    match is_x32 {
+        true => call_of_x32(302, args, &limit),
+        false => call_of_32_bits(340, args, &limit),
     }
-    file.extend([0, 0, 0, 0, 64, 0, 56, 0, 1, 0, 64, 0, 0, 0, 0, 0]);
-    file.extend([1, 0, 0, 0, 5, 0, 0, 0]); // One segment, to be loaded and executed.
-    for field in [0, u64::from(LOAD_ADDRESS), u64::from(LOAD_ADDRESS), 0x1000, 0x1000, 0x1000] {
-        file.extend(u64::to_le_bytes(field));
-    }
-    file.extend(call);
-    file.extend(exit_code);
-    file.resize(DATA_OFFSET as usize, 0);
-    file.extend([LIMIT_VALUE.to_le_bytes(), LIMIT_VALUE.to_le_bytes()].concat());
-    file.resize(0x1000, 0);
-    file
 }
 
 async fn expect_no_limit(setup: Setup) {
@@ -116,8 +81,7 @@ async fn expect_no_limit(setup: Setup) {
     .unwrap();
     #[cfg(target_arch = "x86_64")]
     for (name, is_x32) in [("gate-32", false), ("gate-x32", true)] {
-        fs::write(test_folder.join(name), limiter_program(is_x32, victim.id().cast_signed()))
-            .unwrap();
+        fs::write(test_folder.join(name), limiter_program(is_x32, victim.id())).unwrap();
     }
     let result = outcome(&service.send("hostile", "go").await);
     let limits = fs::read_to_string(format!("/proc/{}/limits", victim.id())).unwrap();

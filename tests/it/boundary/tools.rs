@@ -11,7 +11,7 @@ use crate::harness::{Service, Setup};
 use crate::read_only::skips;
 
 /// Returns a setup in which a tool of the agent `hostile` runs the hostile program.
-fn setup_with_tool(model: &MockModel, settings: &str) -> Setup {
+pub(super) fn setup_with_tool(model: &MockModel, settings: &str) -> Setup {
     let mut setup = setup("");
     let text = fs::read_to_string(setup.write_config()).unwrap();
     let head = "[agents.hostile]\ncommand";
@@ -28,7 +28,7 @@ fn setup_with_tool(model: &MockModel, settings: &str) -> Setup {
 }
 
 /// Calls the tool, and returns its result.
-async fn call_tool(service: &Service) -> String {
+pub(super) async fn call_tool(service: &Service) -> String {
     let turns = [calls(&[("attack", json!({}))]), final_answer("done")];
     let task = service.send("hostile", &directed("go", &turns)).await;
     assert_eq!(outcome(&task), completed_with("done"), "{task}");

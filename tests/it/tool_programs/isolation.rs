@@ -12,7 +12,7 @@ async fn a_program_changes_only_what_its_sandbox_names() {
     let model = MockModel::start(&[]);
     let service = setup(&model).without_bubblewrap().start().await;
     let folder = service.setup.test_folder().display();
-    let connect = "perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0) or die; \
+    let connect = "perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0) or die $!; \
                    connect(S, sockaddr_in(PORT, inet_aton(\"127.0.0.1\"))) or die $!'";
     let port = service.address.port();
     let list = [

@@ -8,8 +8,6 @@ use crate::model::program::Exit;
 
 /// First version of Landlock that distinguishes truncation of a file from reading.
 const LANDLOCK_TRUNCATE_VERSION: u32 = 3;
-/// First version with rules for TCP.
-const LANDLOCK_NETWORK_VERSION: u32 = 4;
 /// First version that keeps signals and abstract sockets inside the domain.
 const LANDLOCK_SCOPE_VERSION: u32 = 6;
 
@@ -183,9 +181,9 @@ fn enforced_by_landlock(access: Access, sandbox: &Sandbox, version: Option<u32>)
     let Some(version) = version else { return Enforcement::Unavailable };
     let (guards_files, guards_network) = (sandbox.guards_files(access), !sandbox.allows_network);
     let lacks_files = guards_files && version < LANDLOCK_TRUNCATE_VERSION;
-    let lacks_network = guards_network && version < LANDLOCK_NETWORK_VERSION;
-    let lacks_some = lacks_files || lacks_network || sandbox.needs_bubblewrap();
-    match (lacks_some, guards_files || guards_network && !lacks_network) {
+    // A seccomp filter refuses the network, with every version.
+    let lacks_some = lacks_files || sandbox.needs_bubblewrap();
+    match (lacks_some, guards_files || guards_network) {
         (false, _) => Enforcement::Enforced,
         (true, true) => Enforcement::Partial,
         (true, false) => Enforcement::Unavailable,
@@ -259,14 +257,14 @@ mod tests {
             (
                 READS,
                 Sandbox { allows_network: false, ..base() },
-                [Unavailable, Partial, Partial, Enforced],
+                [Unavailable, Partial, Enforced, Enforced],
             ),
             (WRITES, base(), [Unneeded; 4]),
             (WRITES, confined(), [Unavailable, Partial, Enforced, Enforced]),
             (
                 WRITES,
                 Sandbox { allows_network: false, ..base() },
-                [Unavailable, Unavailable, Unavailable, Enforced],
+                [Unavailable, Enforced, Enforced, Enforced],
             ),
         ] {
             let versions = [None, Some(1), Some(3), Some(4)];

@@ -21,7 +21,8 @@ pub struct Sandbox {
     /// Absolute paths that the agent may modify beside its own and temporary folders, and beside its working folder if
     /// the agent is read-write. A read-write agent without this list may modify everything.
     pub writable: Option<Vec<PathBuf>>,
-    /// True if the agent may use the network. Otherwise Landlock refuses ordinary TCP, and bubblewrap all protocols.
+    /// True if the agent may use the network. Otherwise it gets no socket except Unix sockets and the list of
+    /// network devices; in bubblewrap it has an empty network.
     pub allows_network: bool,
     /// Mechanism that enforces the sandbox; by default the best available one.
     pub isolation: Option<Isolation>,

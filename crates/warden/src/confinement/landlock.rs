@@ -6,7 +6,8 @@
 //! its processes from tracing processes outside of it and from reading their environment.
 //!
 //! Landlock does not restrict modes, owners, times and attributes of files, listing of folders (the ruleset
-//! does not handle that right, see [`FileAccess::readable`]), UDP, and sockets in the file system.
+//! does not handle that right, see [`FileAccess::readable`]), and sockets in the file system. Of the network it
+//! restricts ordinary TCP only; a seccomp filter of the program refuses the other protocols.
 
 mod allow_list;
 
@@ -20,6 +21,7 @@ use std::sync::{Arc, OnceLock};
 use nix::errno::Errno;
 
 use super::bubblewrap::ViewError;
+use super::network_access::NetworkAccess;
 
 pub use self::allow_list::{AllowList, ReadablePaths};
 
@@ -28,8 +30,15 @@ pub use self::allow_list::{AllowList, ReadablePaths};
 pub struct Domain {
     /// Files that the program may read and change; without it, all files.
     pub files: Option<FileAccess>,
-    /// True if the program may use TCP.
-    pub allows_tcp: bool,
+    /// Network that the program may use.
+    pub network: NetworkAccess,
+}
+
+/// Form of a [`Domain`] in which a program enters it.
+#[derive(Debug, Clone)]
+pub struct Ruleset {
+    pub(crate) fd: Arc<OwnedFd>,
+    pub(crate) network: NetworkAccess,
 }
 
 /// Files that a program may read and change.
@@ -118,9 +127,15 @@ impl Domain {
     /// # Errors
     /// Fails if the kernel has no Landlock, a path that exists cannot be opened, or a writable path leads through a
     /// link.
-    pub fn ruleset(&self) -> Result<OwnedFd, ViewError> {
+    pub fn ruleset(&self) -> Result<Ruleset, ViewError> {
+        let fd = Arc::new(self.create_ruleset()?);
+        Ok(Ruleset { fd, network: self.network })
+    }
+
+    fn create_ruleset(&self) -> Result<OwnedFd, ViewError> {
         let version = version().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
-        let network = if self.allows_tcp || version < 4 { 0 } else { right::TCP };
+        let network =
+            if self.network != NetworkAccess::Refused || version < 4 { 0 } else { right::TCP };
         let scopes = if version < 6 { 0 } else { right::SCOPES };
         let Some(access) = &self.files else {
             return Ok(ruleset_without_files(&RulesetAttributes { files: 0, network, scopes })?);

@@ -12,6 +12,7 @@ use nix::errno::Errno;
 use nix::unistd::{Pid, geteuid};
 
 use super::syscall_filter;
+use crate::confinement::network_access::NetworkAccess;
 use crate::confinement::root_capabilities::{self, check_call};
 use crate::protocol::frame::LaunchSpec;
 
@@ -46,11 +47,13 @@ impl ChildStack {
 /// Soft and hard limit of one resource.
 pub(super) type Rlimit = (libc::__rlimit_resource_t, u64, u64);
 
-/// Descriptors that confine a program from its start.
+/// Confinement of a program from its start.
 #[derive(Debug)]
-pub(super) struct ConfinementFds {
+pub(super) struct StartConfinement {
     /// Landlock ruleset: the files and the network that it may use.
     pub(super) ruleset: Option<OwnedFd>,
+    /// Network that the program with this ruleset may use.
+    pub(super) network: NetworkAccess,
     /// Entry file of its control group.
     pub(super) group: Option<OwnedFd>,
 }
@@ -89,6 +92,7 @@ struct ChildSetup {
     working_dir: *const c_char,
     streams: [c_int; 3],
     ruleset: Option<c_int>,
+    network: NetworkAccess,
     group: Option<c_int>,
     limits: *const [Rlimit],
     /// Capabilities that remain, if some are dropped.
@@ -105,7 +109,7 @@ struct ChildSetup {
 pub(super) fn start(
     spec: &LaunchSpec,
     streams: [&OwnedFd; 3],
-    confinement: &ConfinementFds,
+    confinement: &StartConfinement,
     limits: &[Rlimit],
     stack: &mut ChildStack,
 ) -> Result<Pid, Errno> {
@@ -118,6 +122,7 @@ pub(super) fn start(
         working_dir: prepared.working_dir.as_ptr(),
         streams: streams.map(AsRawFd::as_raw_fd),
         ruleset: confinement.ruleset.as_ref().map(AsRawFd::as_raw_fd),
+        network: confinement.network,
         group: confinement.group.as_ref().map(AsRawFd::as_raw_fd),
         limits: ptr::from_ref(limits),
         // Only root has capabilities that can be dropped.
@@ -194,8 +199,9 @@ unsafe fn prepare(setup: &ChildSetup) -> Result<(), c_int> {
         if let Some(ruleset) = setup.ruleset {
             check_call(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())?;
             check_call(libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0))?;
-            // A Landlock domain separates processes, but does not restrict `prlimit`.
-            syscall_filter::install()?;
+            // A Landlock domain does not restrict `prlimit`, and of the network only ordinary TCP.
+            syscall_filter::refuse_limits_of_others()?;
+            syscall_filter::restrict_network(setup.network)?;
         }
         check_call(libc::syscall(libc::SYS_close_range, 3, c_uint::MAX, CLOSE_RANGE_CLOEXEC))?;
         let mut empty_mask = std::mem::MaybeUninit::<libc::sigset_t>::uninit();

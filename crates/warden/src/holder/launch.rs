@@ -9,7 +9,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::ProcessHolder;
 use super::child::{HeldFds, HeldProgram};
-use super::clone_exec::{self, ChildStack, ConfinementFds, Rlimit};
+use super::clone_exec::{self, ChildStack, Rlimit, StartConfinement};
 use crate::protocol::frame::{HolderEvent, LaunchFlags, LaunchSpec, LaunchTerms};
 
 /// First number for held descriptors.
@@ -57,7 +57,7 @@ impl LaunchResources {
 struct FdSet {
     streams: [OwnedFd; 3],
     supervisor_fds: [OwnedFd; 4],
-    confinement: ConfinementFds,
+    confinement: StartConfinement,
     /// Write end of standard input and its journal, if the input is journaled.
     held_stdin: Option<[OwnedFd; 2]>,
     spec: Option<OwnedFd>,
@@ -65,23 +65,19 @@ struct FdSet {
 
 impl FdSet {
     /// Assigns the received descriptors; `None` if one did not arrive.
-    fn assign(
-        fds: Vec<OwnedFd>,
-        LaunchFlags { is_confined, is_grouped, has_stdin_journal, .. }: LaunchFlags,
-        has_spec_file: bool,
-    ) -> Option<Self> {
+    fn assign(fds: Vec<OwnedFd>, flags: LaunchFlags, has_spec_file: bool) -> Option<Self> {
         let mut fds = fds.into_iter();
         let mut next = || fds.next();
         let streams = [next()?, next()?, next()?];
         let supervisor_fds = [next()?, next()?, next()?, next()?];
-        let ruleset = if is_confined { Some(next()?) } else { None };
-        let group = if is_grouped { Some(next()?) } else { None };
-        let held_stdin = if has_stdin_journal { Some([next()?, next()?]) } else { None };
+        let ruleset = if flags.is_confined { Some(next()?) } else { None };
+        let group = if flags.is_grouped { Some(next()?) } else { None };
+        let held_stdin = if flags.has_stdin_journal { Some([next()?, next()?]) } else { None };
         let spec = if has_spec_file { Some(next()?) } else { None };
         Some(Self {
             streams,
             supervisor_fds,
-            confinement: ConfinementFds { ruleset, group },
+            confinement: StartConfinement { ruleset, group, network: flags.network },
             held_stdin,
             spec,
         })

@@ -54,9 +54,11 @@ pub(crate) fn prepare_launch(
         is_wrapped: launch.wrapper.is_some(),
         is_grouped: procs_file.is_some(),
         has_stdin_journal: journaled_stdin.is_some(),
+        network: launch.ruleset.as_ref().map(|ruleset| ruleset.network).unwrap_or_default(),
     };
     let spec = launch_spec(&launch, instance);
-    fds.extend(launch.ruleset.into_iter().chain(procs_file.map(Arc::new)));
+    let ruleset = launch.ruleset.map(|ruleset| ruleset.fd);
+    fds.extend(ruleset.into_iter().chain(procs_file.map(Arc::new)));
     let input = journaled_stdin.iter().flat_map(|ends| [&ends.pipe, &ends.journal]);
     fds.extend(input.map(Arc::clone));
     let encoded = spec.encode();

@@ -17,7 +17,9 @@ use super::program::ProgramHandle;
 use crate::output::memory_account::OutputMemory;
 use crate::output::stdin_journal::StdinJournalError;
 use crate::process::process_label::ProcessLabel;
-use crate::protocol::frame::{FRAME_VERSION, HolderEvent, HolderOrder, STDIN_JOURNAL_VERSION};
+use crate::protocol::frame::{
+    FRAME_VERSION, HolderEvent, HolderOrder, NETWORK_VERSION, STDIN_JOURNAL_VERSION,
+};
 use crate::protocol::packet::{Packet, receive, register_fd, send};
 
 /// Interval of retries for room in the socket whose return no event reports.
@@ -119,6 +121,16 @@ impl HolderLink {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns an error if the process holder is of a release that does not restrict the network of a program.
+    pub(crate) fn check_network_filter(&self) -> io::Result<()> {
+        if self.state().version < NETWORK_VERSION {
+            let message =
+                "the process holder is of an earlier release, which has no filter of sockets";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+        }
+        Ok(())
     }
 
     pub(crate) fn add_program(&self, program: Arc<ProgramHandle>) {

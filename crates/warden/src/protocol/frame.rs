@@ -6,19 +6,24 @@
 use std::fmt;
 
 use super::codec::{FrameReader, FrameWriter};
+use crate::confinement::network_access::NetworkAccess;
 use crate::confinement::root_capabilities::RootCapabilities;
 
 /// Version of these frames. Version 2 adds [`HolderOrder::StoreSecret`] and [`HolderEvent::StoredSecret`]. From version
 /// 3 on both sides prove a key before anything else at a named socket: [`HolderOrder::Challenge`],
 /// [`HolderEvent::ChallengeResponse`], [`HolderOrder::Authenticate`]. Version 4 adds journaled standard input:
-/// [`LaunchFlags::has_stdin_journal`], its two descriptors, and [`HolderOrder::CloseStdin`].
-pub(crate) const FRAME_VERSION: u64 = 4;
+/// [`LaunchFlags::has_stdin_journal`], its two descriptors, and [`HolderOrder::CloseStdin`]. Version 5 adds
+/// [`LaunchFlags::network`].
+pub(crate) const FRAME_VERSION: u64 = 5;
 
 /// First version whose supervisors know [`HolderEvent::StoredSecret`].
 pub(crate) const SECRET_VERSION: u64 = 2;
 
 /// First version whose process holders hold a journaled standard input, and whose supervisors continue it.
 pub(crate) const STDIN_JOURNAL_VERSION: u64 = 4;
+
+/// First version whose process holders restrict the network of a program.
+pub(crate) const NETWORK_VERSION: u64 = 5;
 
 /// Greatest length of a frame in bytes; a longer spec travels in a memory file.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 * 1024;
@@ -117,6 +122,8 @@ pub(crate) struct LaunchFlags {
     pub(crate) is_grouped: bool,
     /// True if the packet contains the write end of standard input and its journal.
     pub(crate) has_stdin_journal: bool,
+    /// Network that the program may use; limited only if it is confined.
+    pub(crate) network: NetworkAccess,
 }
 
 impl LaunchFlags {
@@ -124,6 +131,8 @@ impl LaunchFlags {
     const WRAPPED: u64 = 1 << 1;
     const GROUPED: u64 = 1 << 2;
     const STDIN_JOURNAL: u64 = 1 << 3;
+    /// First bit of the network's number.
+    const NETWORK_SHIFT: u32 = 4;
 
     fn number(self) -> u64 {
         let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
@@ -131,13 +140,18 @@ impl LaunchFlags {
             | bit(self.is_wrapped, Self::WRAPPED)
             | bit(self.is_grouped, Self::GROUPED)
             | bit(self.has_stdin_journal, Self::STDIN_JOURNAL)
+            | self.network.number() << Self::NETWORK_SHIFT
     }
 
     fn of(number: u64) -> Self {
         let has = |bit| number & bit != 0;
-        let (is_confined, is_wrapped) = (has(Self::CONFINED), has(Self::WRAPPED));
-        let (is_grouped, has_stdin_journal) = (has(Self::GROUPED), has(Self::STDIN_JOURNAL));
-        Self { is_confined, is_wrapped, is_grouped, has_stdin_journal }
+        Self {
+            is_confined: has(Self::CONFINED),
+            is_wrapped: has(Self::WRAPPED),
+            is_grouped: has(Self::GROUPED),
+            has_stdin_journal: has(Self::STDIN_JOURNAL),
+            network: NetworkAccess::of(number >> Self::NETWORK_SHIFT),
+        }
     }
 }
 
@@ -351,7 +365,7 @@ impl HolderEvent {
 #[cfg(test)]
 mod tests {
     use super::{
-        HolderEvent, HolderOrder, LaunchFlags, LaunchSpec, LaunchTerms, ProgramEnd,
+        HolderEvent, HolderOrder, LaunchFlags, LaunchSpec, LaunchTerms, NetworkAccess, ProgramEnd,
         RootCapabilities, SecretValue,
     };
 
@@ -365,8 +379,7 @@ mod tests {
         }
     }
 
-    fn launch([is_confined, is_wrapped, is_grouped, has_stdin_journal]: [bool; 4]) -> HolderOrder {
-        let flags = LaunchFlags { is_confined, is_wrapped, is_grouped, has_stdin_journal };
+    fn launch(flags: LaunchFlags) -> HolderOrder {
         HolderOrder::Launch { terms: terms(), spec: None, flags }
     }
 
@@ -382,6 +395,7 @@ mod tests {
             user: Some((1000, 1001)),
         };
         assert_eq!(LaunchSpec::decode(&spec.encode()).as_ref(), Some(&spec));
+        let none = LaunchFlags::default();
         let orders = [
             HolderOrder::Hello {
                 version: 1,
@@ -389,12 +403,13 @@ mod tests {
                 name: b"x.sock".to_vec(),
                 key: SecretValue(vec![7; 32]),
             },
-            HolderOrder::Launch { terms: terms(), spec: Some(spec), flags: LaunchFlags::default() },
-            launch([true, false, false, false]),
-            launch([false, true, false, false]),
-            launch([false, false, true, false]),
-            launch([false, false, false, true]),
-            launch([true, true, true, true]),
+            HolderOrder::Launch { terms: terms(), spec: Some(spec), flags: none },
+            launch(LaunchFlags { is_confined: true, ..none }),
+            launch(LaunchFlags { is_wrapped: true, ..none }),
+            launch(LaunchFlags { is_grouped: true, ..none }),
+            launch(LaunchFlags { has_stdin_journal: true, ..none }),
+            launch(LaunchFlags { network: NetworkAccess::EmptyNamespace, ..none }),
+            launch(LaunchFlags { network: NetworkAccess::Refused, ..none }),
             HolderOrder::Terminate { slot: 1 },
             HolderOrder::Kill { slot: 2 },
             HolderOrder::Release { slot: 3 },

@@ -132,9 +132,8 @@ impl RunJudge {
         }
         // The complaint is a guess from standard error, so it explains a failure but never makes one.
         if is_refused && matches!(result, Ok(Err(_))) {
-            let recorded = report
-                .record_event(EventKind::Warning { message: sandbox::SANDBOX_NOTE.to_owned() })
-                .await;
+            let message = sandbox::refusal_note(self.work.spec.access, &self.program.sandbox);
+            let recorded = report.record_event(EventKind::Warning { message }).await;
             result = recorded.and(result);
         }
         self.memory.release().await;

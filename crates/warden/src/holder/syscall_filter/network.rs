@@ -1,0 +1,105 @@
+//! Filters against sockets of networks.
+//!
+//! Landlock restricts `bind` and `connect` of ordinary TCP. UDP, Multipath TCP, raw packets, virtual machine sockets
+//! and a connection that `sendto` opens (TCP Fast Open) pass it. So a program without network gets no socket at all,
+//! except Unix sockets and the protocol of netlink by which programs list network devices. A program in a network
+//! namespace without devices may use the internet protocols there; others ignore namespaces.
+//!
+//! Three further calls reach a network:
+//! - `io_uring_setup`, whose operations create sockets, does not exist for the program;
+//! - `request_key`, for which the kernel may start a program that looks up a name (`key.dns_resolver`), does not exist
+//!   either;
+//! - `socketcall` in 32-bit programs on x86-64 creates no socket: it has the address family in memory, which no filter
+//!   can read.
+
+use libc::sock_filter;
+
+use super::{
+    ALLOW, ARCH_OFFSET, FIRST_ARG_OFFSET, NUMBER_OFFSET, UNKNOWN, arch, equal, load, refuse,
+    return_action,
+};
+
+const SOCKET: u32 = number(libc::SYS_socket);
+const SOCKETPAIR: u32 = number(libc::SYS_socketpair);
+const REQUEST_KEY: u32 = number(libc::SYS_request_key);
+/// The same number for all programs.
+const IO_URING_SETUP: u32 = number(libc::SYS_io_uring_setup);
+
+/// Numbers of `socket`, `socketpair` and `request_key` for 32-bit programs.
+const COMPAT_NUMBERS: [u32; 3] =
+    if cfg!(target_arch = "x86_64") { [359, 360, 287] } else { [281, 288, 310] };
+/// Number of `socketcall` for 32-bit programs on x86-64; other kernels have no such call.
+const COMPAT_SOCKETCALL: u32 = 102;
+/// First arguments of `socketcall` that create sockets: `SYS_SOCKET` and `SYS_SOCKETPAIR`.
+const CREATE_SOCKET: u32 = 1;
+const CREATE_PAIR: u32 = 8;
+
+const PROTOCOL_ARG_OFFSET: u32 = FIRST_ARG_OFFSET + 16;
+
+const UNIX: u32 = libc::AF_UNIX.unsigned_abs();
+const NETLINK: u32 = libc::AF_NETLINK.unsigned_abs();
+const NETLINK_ROUTE: u32 = libc::NETLINK_ROUTE.unsigned_abs();
+
+/// Filter for a program without network.
+pub(super) static WITHOUT_NETWORK: [sock_filter; 27] = filter_program([UNIX; 3]);
+
+/// Filter for a program in a network namespace without devices.
+pub(super) static IN_EMPTY_NAMESPACE: [sock_filter; 27] =
+    filter_program([UNIX, libc::AF_INET.unsigned_abs(), libc::AF_INET6.unsigned_abs()]);
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]
+const fn number(call: libc::c_long) -> u32 {
+    call as u32
+}
+
+/// Continues step `at` with step `then` if the loaded word is `value`, and otherwise with the next step.
+const fn on(at: u8, value: u32, then: u8) -> sock_filter {
+    equal(value, then - at - 1, 0)
+}
+
+/// Continues step `at` with one of two steps.
+const fn either(at: u8, value: u32, then: u8, otherwise: u8) -> sock_filter {
+    equal(value, then - at - 1, otherwise - at - 1)
+}
+
+/// Returns the filter that permits sockets of these address families, and lists of network devices.
+///
+/// The filter of limits, which every program has too, refuses the numbers of x32 and other architectures.
+const fn filter_program(families: [u32; 3]) -> [sock_filter; 27] {
+    const COMPAT: u8 = 7;
+    const FAMILY: u8 = 17;
+    const ALLOWED: u8 = 24;
+    const REFUSED: u8 = 25;
+    const MISSING: u8 = 26;
+    let [compat_socket, compat_socketpair, compat_request_key] = COMPAT_NUMBERS;
+    [
+        load(ARCH_OFFSET),
+        either(1, arch::NATIVE, 2, COMPAT),
+        load(NUMBER_OFFSET),
+        on(3, SOCKET, FAMILY),
+        on(4, SOCKETPAIR, FAMILY),
+        on(5, IO_URING_SETUP, MISSING),
+        either(6, REQUEST_KEY, MISSING, ALLOWED),
+        either(7, arch::COMPAT, 8, ALLOWED),
+        load(NUMBER_OFFSET),
+        on(9, compat_socket, FAMILY),
+        on(10, compat_socketpair, FAMILY),
+        on(11, IO_URING_SETUP, MISSING),
+        on(12, compat_request_key, MISSING),
+        either(13, COMPAT_SOCKETCALL, 14, ALLOWED),
+        load(FIRST_ARG_OFFSET),
+        on(15, CREATE_SOCKET, REFUSED),
+        either(16, CREATE_PAIR, REFUSED, ALLOWED),
+        // The kernel ignores the upper words of both arguments.
+        load(FIRST_ARG_OFFSET),
+        on(18, families[0], ALLOWED),
+        on(19, families[1], ALLOWED),
+        on(20, families[2], ALLOWED),
+        either(21, NETLINK, 22, REFUSED),
+        load(PROTOCOL_ARG_OFFSET),
+        either(23, NETLINK_ROUTE, ALLOWED, REFUSED),
+        return_action(ALLOW),
+        return_action(refuse(libc::EACCES)),
+        return_action(UNKNOWN),
+    ]
+}

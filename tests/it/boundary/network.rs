@@ -1,0 +1,168 @@
+//! Programs without network: Landlock restricts ordinary TCP only, so a seccomp filter refuses other sockets.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+
+use super::tools::{call_tool, setup_with_tool};
+use super::{BUBBLEWRAP_SETTING, CONFINED, UNCONFINED, setup, with_unprivileged_user};
+use crate::harness::client::outcome;
+use crate::harness::mock_model::MockModel;
+use crate::harness::{Service, Setup};
+use crate::read_only::skips;
+
+/// The program, which tries every way to a network.
+const NETWORK_SCRIPT: &str = include_str!("network.pl");
+
+/// Last line of the program, after the names of the ways that worked.
+const DONE: &str = "done\n";
+
+const NO_NETWORK: &str = "sandbox.network = false";
+
+/// Returns programs that create a socket by the two interfaces for 32-bit programs.
+#[cfg(target_arch = "x86_64")]
+fn gates() -> [(&'static str, Vec<u8>); 2] {
+    use super::machine_code::{DATA_ADDRESS, call_of_32_bits};
+
+    let (internet, stream) = (2, 1);
+    let args = [internet, stream, 0_u32].map(u32::to_le_bytes).concat();
+    [
+        ("gate-socket", call_of_32_bits(359, [internet, stream, 0], &[])),
+        ("gate-socketcall", call_of_32_bits(102, [1, DATA_ADDRESS, 0], &args)),
+    ]
+}
+#[cfg(not(target_arch = "x86_64"))]
+const fn gates() -> [(&'static str, Vec<u8>); 0] {
+    []
+}
+
+/// Sockets on loopback that a program without network must not reach.
+struct Listeners {
+    tcp: TcpListener,
+    udp: UdpSocket,
+}
+
+impl Listeners {
+    /// Opens the sockets, and adds the program and their port to the setup.
+    fn open(setup: Setup) -> (Self, Setup) {
+        let (tcp, udp) = loop {
+            let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+            // Another test may hold the same port of the other protocol.
+            if let Ok(udp) = UdpSocket::bind(tcp.local_addr().unwrap()) {
+                break (tcp, udp);
+            }
+        };
+        let port = tcp.local_addr().unwrap().port();
+        tcp.set_nonblocking(true).unwrap();
+        udp.set_nonblocking(true).unwrap();
+        let setup = setup.executable("hostile", NETWORK_SCRIPT);
+        let folder = setup.test_folder();
+        fs::write(folder.join("port"), port.to_string()).unwrap();
+        for (name, program) in gates() {
+            fs::write(folder.join(name), program).unwrap();
+        }
+        for name in ["hostile"].into_iter().chain(gates().map(|(name, _)| name)) {
+            fs::set_permissions(folder.join(name), PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        (Self { tcp, udp }, setup)
+    }
+
+    fn expect_silence(&self) {
+        assert_eq!(self.tcp.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert_eq!(self.udp.recv(&mut [0; 9]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
+}
+
+/// Runs the program as an agent, and returns its output.
+async fn output_of_agent(service: &Service) -> String {
+    let task = service.send("hostile", "go").await;
+    let (state, text) = outcome(&task);
+    assert_eq!(state, "completed", "{task}");
+    text
+}
+
+/// Tries every kind of agent.
+async fn expect_no_network(create_setup: fn(&str) -> Setup) {
+    for settings in [NO_NETWORK, CONFINED, &format!("{UNCONFINED}\n{NO_NETWORK}")] {
+        let (listeners, setup) = Listeners::open(create_setup(settings).without_bubblewrap());
+        let service = setup.start().await;
+        let agent = service.agent_status("hostile").await;
+        assert_eq!(output_of_agent(&service).await, DONE, "{settings}");
+        listeners.expect_silence();
+        assert_eq!(agent["enforcement"], "enforced", "{agent}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_without_network_gets_no_socket() {
+    if !skips("Landlock 6") {
+        // Under Landlock, a program without network gets no socket of any network
+        expect_no_network(setup).await;
+    }
+}
+
+#[tokio::test]
+async fn a_plain_agent_without_network_gets_no_socket() {
+    if !skips("Landlock 6") && !skips("root") {
+        expect_no_network(|settings| with_unprivileged_user(setup(settings))).await;
+    }
+}
+
+#[tokio::test]
+async fn a_tool_without_network_gets_no_socket() {
+    if skips("Landlock 6") {
+        return;
+    }
+    let model = MockModel::start(&[]);
+    let (listeners, setup) = Listeners::open(setup_with_tool(&model, "").without_bubblewrap());
+    let service = setup.start().await;
+    assert_eq!(call_tool(&service).await, DONE);
+    listeners.expect_silence();
+}
+
+/// Methods that work in the empty network of bubblewrap, where nobody listens.
+const IN_EMPTY_NETWORK: [&str; 5] =
+    ["32-bit socket", "IPv6 socket", "TCP server", "UDP", "pair of internet sockets"];
+
+#[tokio::test]
+async fn in_bubblewrap_no_way_leaves_the_empty_network() {
+    // A bubblewrap with the set-user-ID bit gets no filter, unless root starts it.
+    if skips("bubblewrap") || skips("Landlock 6") || skips("root") {
+        return;
+    }
+    let (listeners, setup) = Listeners::open(setup(&format!("{BUBBLEWRAP_SETTING}\n{NO_NETWORK}")));
+    let service = setup.start().await;
+    let output = output_of_agent(&service).await;
+    listeners.expect_silence();
+    let mut successful: Vec<_> = output.lines().collect();
+    assert_eq!(successful.pop(), Some(DONE.trim()));
+    successful.retain(|method| !IN_EMPTY_NETWORK.contains(method));
+    assert_eq!(successful, Vec::<&str>::new());
+}
+
+/// Methods for which a read-only agent of root has no capability.
+const FOR_ROOT: [&str; 3] = ["capability to mount", "packet socket", "raw socket"];
+
+/// The program can fail the other tests: outside of every sandbox, and with network, its methods work.
+#[tokio::test]
+async fn an_agent_with_network_keeps_every_socket() {
+    if skips("Landlock 6") {
+        return;
+    }
+    let (listeners, setup) = Listeners::open(setup("").without_bubblewrap());
+    let service = setup.start().await;
+    let folder = service.setup.test_folder();
+    let mut program = std::process::Command::new(folder.join("hostile"));
+    let outside = program.env("PLACE", folder).output().unwrap();
+    let outside = String::from_utf8(outside.stdout).unwrap();
+    while listeners.tcp.accept().is_ok() || listeners.udp.recv(&mut [0; 9]).is_ok() {}
+    let expected: Vec<_> = outside.lines().filter(|line| !FOR_ROOT.contains(line)).collect();
+    let output = output_of_agent(&service).await;
+    assert_eq!(output.lines().collect::<Vec<_>>(), expected);
+    for method in ["TCP", "UDP", "TCP server", DONE.trim()] {
+        assert!(expected.contains(&method), "{method}: {outside}");
+    }
+    assert!(listeners.tcp.accept().is_ok());
+    assert_eq!(listeners.udp.recv(&mut [0; 9]).unwrap(), 5);
+}
