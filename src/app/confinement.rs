@@ -2,29 +2,27 @@
 
 mod boundary_facts;
 mod homes;
+mod limits;
 mod users;
 
 use std::fs::{self, DirBuilder};
-use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use algonius_actors::decide::host::resources::{enforced_limits, missing_capability};
 use algonius_actors::decide::host::sandbox::choose_confinement;
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::host::boundary::BoundaryGap;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::model::host::sandbox::{Confinement, IsolationRequirement, Sandbox};
 use algonius_actors::model::program::tool_program::ToolProgram;
-use algonius_warden::confinement::group::{CgroupRoot, ControlGroups};
-use tokio::task::spawn_blocking;
-use uuid::Uuid;
 
 use self::boundary_facts::{Placement, has_own_user};
 use self::users::UserAssignments;
 use crate::StartError;
 use crate::config::{Agent, ServiceFiles};
+
+pub(crate) use self::limits::{decide_limits, open_control_groups};
 
 /// Capabilities of this machine, and the files on it that agents must not reach.
 pub(crate) struct HostContext<'m> {
@@ -202,40 +200,6 @@ pub(crate) fn assign_user(
 
 /// Mode of a folder that others may pass through, but not list.
 const PASS_THROUGH_MODE: u32 = 0o711;
-
-/// Prepares control groups if an agent needs one.
-pub(crate) async fn open_control_groups(
-    agents: &[Agent],
-    instance: Uuid,
-) -> Result<Option<Arc<ControlGroups>>, StartError> {
-    let needs_group = |agent: &Agent| {
-        agent.spec.enabled && agent.program().is_some_and(|program| program.resources.wants_group())
-    };
-    let are_needed = agents.iter().any(needs_group);
-    let opened = spawn_blocking(move || {
-        ControlGroups::open(CgroupRoot::of_this_process(), instance, are_needed)
-    })
-    .await;
-    let groups = opened.map_err(|error| StartError::Warden { source: io::Error::other(error) })?;
-    Ok(groups.map(Arc::new))
-}
-
-/// Decides how the limits of an agent are enforced.
-pub(crate) fn decide_limits(
-    agent: &mut Agent,
-    groups: Option<&ControlGroups>,
-) -> Result<(), StartError> {
-    let Some(program) = agent.program().cloned() else { return Ok(()) };
-    let (spec, resources) = (Arc::make_mut(&mut agent.spec), &program.resources);
-    let controllers = groups.map(ControlGroups::controllers);
-    if let Some(program_facts) = spec.program_mut() {
-        program_facts.resources = enforced_limits(resources, controllers);
-    }
-    match missing_capability(resources, controllers).filter(|_| spec.enabled) {
-        Some(reason) => Err(StartError::ControlGroup { agent: spec.id.clone(), reason }),
-        None => Ok(()),
-    }
-}
 
 /// Creates the private home of an agent, with its configured files.
 pub(crate) fn create_home(agent: &Agent) -> Result<(), StartError> {

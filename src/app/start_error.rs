@@ -151,6 +151,19 @@ pub enum StartError {
         /// Missing capability.
         reason: &'static str,
     },
+    /// A control group is required for a tool and not available.
+    #[error(
+        "the tool `{tool}` of the agent `{agent}` requires a control group, and {reason}; \
+         `handler.resources.group = \"auto\"` starts the service nevertheless"
+    )]
+    ToolControlGroup {
+        /// Id of the agent.
+        agent: AgentId,
+        /// Name of the tool.
+        tool: String,
+        /// Missing capability.
+        reason: &'static str,
+    },
     /// The home of an agent cannot be created.
     #[error("the home of the agent `{agent}` cannot be made: {source}")]
     Home {

@@ -9,6 +9,7 @@ mod machine;
 mod model_provider;
 mod network;
 mod paths;
+mod resource_limits;
 mod tool_program;
 mod version;
 

@@ -47,7 +47,7 @@ otlp_endpoint = "http://127.0.0.1:4318"
 [tokens.x]
 [models.x]
 [tools.x]
-handler = { kind = "command", command = "cat" }
+handler = { kind = "command", command = "cat", resources = { memory_bytes = 1048576, processes = 1 } }
 inputs = { x = { type = "string" } }
 "#;
 

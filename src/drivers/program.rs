@@ -4,7 +4,7 @@ mod attempt;
 pub mod context;
 pub mod driver;
 mod environment;
-mod limits;
+pub(in crate::drivers) mod limits;
 mod persistent;
 mod running_process;
 mod sandbox;

@@ -11,7 +11,7 @@ use crate::harness::processes::processes_with_env;
 use crate::harness::{Service, Setup, fake_agent, poll_until};
 
 /// What the service would find here.
-async fn capabilities() -> Value {
+pub(crate) async fn host_capabilities() -> Value {
     let setup = Setup::new(&fake_agent("echo", "echo", ""));
     let config = setup.write_config().display().to_string();
     let output = setup.run(&["doctor", &config, "--json"], "").await;
@@ -19,8 +19,8 @@ async fn capabilities() -> Value {
 }
 
 /// Returns whether this machine has no control groups; records the skip then.
-async fn skip_without_control_groups() -> bool {
-    let capabilities = capabilities().await;
+pub(crate) async fn skip_without_control_groups() -> bool {
+    let capabilities = host_capabilities().await;
     if capabilities["cgroup"] != "usable" {
         skip(&format!("no control group of version 2 can be made here: {capabilities}"));
     }
@@ -36,9 +36,15 @@ fn execution_pids(id: &str) -> Vec<i32> {
 fn control_group(id: &str, pid: i32) -> Option<PathBuf> {
     let cgroup = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let path = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let is_own = path.contains(&id.replace('-', ""));
+    is_own.then(|| control_group_mount().join(path.trim_start_matches('/')))
+}
+
+/// The folder in which all control groups of version 2 are.
+pub(crate) fn control_group_mount() -> PathBuf {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?.split(' ').nth(4)?;
-    path.contains(&id.replace('-', "")).then(|| PathBuf::from(format!("{mount}{path}")))
+    let mount = mounts.lines().find(|line| line.contains(" - cgroup2 ")).unwrap();
+    PathBuf::from(mount.split(' ').nth(4).unwrap())
 }
 
 /// All of an execution, in its group.
@@ -103,7 +109,7 @@ async fn a_fork_bomb_dies_with_its_group() {
 
 #[tokio::test]
 async fn a_required_but_missing_group_stops_the_start() {
-    let capabilities = capabilities().await;
+    let capabilities = host_capabilities().await;
     let has_controller = |name: &str| {
         capabilities["cgroup"] == "usable" && capabilities["controllers"][name] == true
     };

@@ -2,6 +2,7 @@
 
 mod isolation;
 mod processes;
+mod resources;
 
 use std::fs;
 

@@ -3,17 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use algonius_actors::decide::host::resources::{enforced_limits, missing_capability};
 use algonius_actors::model::agent::remote::RemoteSpec;
 use algonius_actors::model::agent::team::TeamPlan;
 use algonius_actors::model::host::boundary::BoundaryGap;
-use algonius_actors::model::host::host_capabilities::{CapabilityState, HostCapabilities};
+use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::model::host::sandbox::{
     Confinement, Isolation, IsolationRequirement, Sandbox,
 };
 use algonius_actors::model::program::ProgramSpec;
 
 use super::finding::Finding;
+use super::resource_limits::{GROUP_FIX, LimitReport};
 use super::{agent_program, model_provider, tool_program, version};
 use crate::app::confinement::{HostContext, decide_isolation, falls_short};
 use crate::app::file_trust;
@@ -62,7 +62,9 @@ pub(super) async fn check(
         {
             findings.push(model_provider::finding(agent, spec, provider).await);
         }
-        findings.extend(agent.tool_programs().map(|tool| tool_program::finding(agent, tool)));
+        findings.extend(
+            agent.tool_programs().map(|tool| tool_program::finding(agent, tool, capabilities)),
+        );
         if let Some(plan) = agent.spec.team() {
             findings.push(team_finding(agent, plan, settings));
         }
@@ -94,25 +96,16 @@ fn isolation_finding(
     (capabilities, version): (&HostCapabilities, &str),
 ) -> Finding {
     let spec = &agent.spec;
-    let controllers =
-        (capabilities.cgroup == CapabilityState::Usable).then_some(capabilities.controllers);
-    let missing_controller =
-        missing_capability(&program.resources, controllers).filter(|_| spec.enabled);
+    let limits = LimitReport::new(&program.resources, capabilities, spec.enabled);
     let (disabled_note, command) =
         (if spec.enabled { "" } else { " (disabled)" }, program.command.display());
     let clause = |isolation: Isolation| format!(" by {}", isolation.as_str());
     let isolation_clause = confinement.isolation.map(clause).unwrap_or_default();
-    let limits = match (missing_controller, enforced_limits(&program.resources, controllers)) {
-        (Some(missing_controller), _) => {
-            format!("; requires a control group, and from here {missing_controller}")
-        }
-        (None, limits) if limits.is_empty() => String::new(),
-        (None, limits) => format!("; {limits}"),
-    };
     let (enforcement, boundary) = (confinement.enforcement, &confinement.boundary);
     let level = enforcement.as_str();
     let text = format!(
-        "runs {command}{version}{disabled_note}; sandbox {level}{isolation_clause}; boundary {boundary}{limits}"
+        "runs {command}{version}{disabled_note}; sandbox {level}{isolation_clause}; boundary {boundary}{}",
+        limits.clause
     );
     let subject = format!("agent {}", spec.id);
     let is_insufficient = enforcement.is_incomplete() || !boundary.gaps.is_empty();
@@ -121,12 +114,7 @@ fn isolation_finding(
             Finding::bad(&subject, text, suggested_fix(confinement, &program.sandbox))
         }
         true => Finding::warning(&subject, text, suggested_fix(confinement, &program.sandbox)),
-        // The service may run in another control group than this command.
-        false if missing_controller.is_some() => Finding::warning(
-            &subject,
-            text,
-            "delegate a control group to the service (docs/service.md)",
-        ),
+        false if limits.lacks_group => Finding::warning(&subject, text, GROUP_FIX),
         false => Finding::good(subject, text),
     }
 }

@@ -3,34 +3,48 @@
 use std::sync::Arc;
 
 use algonius_actors::model::host::boundary::BoundaryGap;
+use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::model::host::sandbox::IsolationRequirement;
 use algonius_actors::model::program::tool_program::ToolProgram;
 
 use super::finding::Finding;
+use super::resource_limits::{GROUP_FIX, GROUP_FIX_CLAUSE, LimitReport};
 use crate::app::confinement::falls_short;
 use crate::config::{Agent, is_executable};
 
 /// Returns the finding about the program of a tool, whose isolation has been decided.
-pub(super) fn finding(agent: &Agent, (tool, program): (&str, &Arc<ToolProgram>)) -> Finding {
+pub(super) fn finding(
+    agent: &Agent,
+    (tool, program): (&str, &Arc<ToolProgram>),
+    capabilities: &HostCapabilities,
+) -> Finding {
     let subject = format!("agent {}, tool {tool}", agent.spec.id);
     let ToolProgram { command, confinement, sandbox, .. } = &**program;
     let disabled_note = if agent.spec.enabled { "" } else { " (disabled)" };
+    let limits = LimitReport::new(&program.resources, capabilities, agent.spec.enabled);
+    let group_fix = if limits.lacks_group { GROUP_FIX_CLAUSE } else { "" };
     if !command.is_absolute() || !is_executable(command) {
-        let text = format!("the program {} is not installed{disabled_note}", command.display());
-        return Finding::warning(&subject, text, "install it, and run `algonius reload`");
+        let (file, clause) = (command.display(), &limits.clause);
+        let text = format!("the program {file} is not installed{disabled_note}{clause}");
+        let fix = format!("install it, and run `algonius reload`{group_fix}");
+        return Finding::warning(&subject, text, fix);
     }
     let isolation = confinement.isolation.map(|isolation| format!(" by {}", isolation.as_str()));
     let text = format!(
-        "runs {}{disabled_note}; sandbox {}{}; boundary {}",
+        "runs {}{disabled_note}; sandbox {}{}; boundary {}{}",
         command.display(),
         confinement.enforcement.as_str(),
         isolation.unwrap_or_default(),
         confinement.boundary,
+        limits.clause,
     );
     let gaps = &confinement.boundary.gaps;
     let is_insufficient = confinement.enforcement.is_incomplete() || !gaps.is_empty();
     if !is_insufficient || !agent.spec.enabled {
-        return Finding::good(subject, text);
+        return match limits.lacks_group {
+            true => Finding::warning(&subject, text, GROUP_FIX),
+            false => Finding::good(subject, text),
+        };
     }
     let is_configuration = |gap: &BoundaryGap| {
         matches!(gap, BoundaryGap::Configuration | BoundaryGap::ConfigurationFolder)
@@ -46,7 +60,7 @@ pub(super) fn finding(agent: &Agent, (tool, program): (&str, &Arc<ToolProgram>))
     };
     let is_required = sandbox.required != IsolationRequirement::Nothing;
     let hint = if is_required { "; `sandbox.required = false` starts it nevertheless" } else { "" };
-    let fix = format!("{fix}{hint}");
+    let fix = format!("{fix}{hint}{group_fix}");
     match falls_short((ToolProgram::ACCESS, confinement), sandbox) {
         true => Finding::bad(&subject, text, fix),
         false => Finding::warning(&subject, text, fix),

@@ -1,8 +1,9 @@
-//! Keys that the programs of agents and of tools have in common: the command, the environment, the sandbox
-//! and the working folder.
+//! Keys that the programs of agents and of tools have in common: the command, the environment, the sandbox,
+//! the resource limits and the working folder.
 
 pub(crate) mod command;
 pub(crate) mod environment;
+pub(crate) mod resources;
 pub(crate) mod sandbox;
 pub(crate) mod search;
 pub(crate) mod working_dir;

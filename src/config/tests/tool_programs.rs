@@ -1,6 +1,7 @@
 //! Tools that run programs: their inputs, their programs and their sandboxes, and faults with positions.
 
 use algonius_actors::model::agent::cognitive::{InputType, ToolHandler, ToolSpec};
+use algonius_actors::model::host::resources::{CgroupMode, ResourceLimits};
 use algonius_actors::model::host::sandbox::IsolationRequirement;
 use algonius_actors::model::program::tool_program::ToolProgram;
 use algonius_actors::model::program::{Variable, VariableSecrecy};
@@ -67,11 +68,15 @@ fn the_program_of_a_tool_has_no_network_and_no_folder() {
         "description = \"x\"\nidempotent = true\n[tools.t.handler]\nkind = \"command\"\n\
          command = \"sort\"\nworking_dir = \"{path}\"\nenv = {{ LANG = \"C\" }}\n\
          env_from = {{ API_KEY = \"MY_KEY\" }}\n\
-         sandbox = {{ writable = [\"{path}\"], network = true, required = false }}"
+         sandbox = {{ writable = [\"{path}\"], network = true, required = false }}\n\
+         resources = {{ memory_bytes = 2_000_000, group = \"off\" }}"
     ));
     let sandbox = &program.sandbox;
     assert!(spec.idempotent && sandbox.allows_network);
     assert_eq!(sandbox.required, IsolationRequirement::Nothing);
+    let limits =
+        ResourceLimits { memory: Some(2_000_000), processes: None, cgroup_mode: CgroupMode::Off };
+    assert_eq!(program.resources, limits);
     assert_eq!(sandbox.writable.as_deref(), Some(&[folder.path().to_owned()][..]));
     assert_eq!(program.working_dir.as_deref(), Some(folder.path()));
     let variable = |value: &str, secrecy| Variable { value: value.to_owned(), secrecy };
@@ -146,6 +151,11 @@ fn faults_of_tool_programs_have_a_position() {
                 "c:9:49: error: tools.t.handler.sandbox.enforce: `enforce = false` leaves nothing to \
                require or to refuse; write `network = true` too: by default the network is refused",
             ],
+        ),
+        (
+            &command(", resources.expected_bytes = 2_000_000"),
+            &["c:9:59: error: tools.t.handler.resources.expected_bytes: unknown key; known: \
+               memory_bytes, processes, group"],
         ),
         (
             &command(", user = \"nobody\""),

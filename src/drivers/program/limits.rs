@@ -1,4 +1,4 @@
-//! Monitoring of the resource limits of an attempt.
+//! Monitoring of the resource limits of an attempt or a call.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use tokio::time::{MissedTickBehavior, interval};
 /// Interval between two measurements.
 const MEASUREMENT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Returns when an attempt exceeds a resource limit, with the failure for it.
-pub(super) async fn wait_until_exceeded(
+/// Returns when a program exceeds a resource limit, with the failure for it.
+pub(in crate::drivers) async fn wait_until_exceeded(
     resources: &ResourceLimits,
     tree: &dyn ProcessTree,
 ) -> Failure {
     if !resources.is_limited() {
-        // A measurement looks at all processes of the machine, so an attempt without limits is not measured.
+        // A measurement looks at all processes of the machine, so a program without limits is not measured.
         return std::future::pending().await;
     }
     // A control group that limits memory counts shared memory once, and the watch leaves memory to it.

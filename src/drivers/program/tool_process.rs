@@ -9,7 +9,6 @@ use algonius_actors::decide::host::sandbox::{bwrap_failed, reports_denied_access
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::host::resources::{CgroupMode, ResourceLimits};
 use algonius_actors::model::id::{AgentId, ExecutionId};
 use algonius_actors::model::program::Exit;
 use algonius_actors::model::program::tool_program::ToolProgram;
@@ -142,10 +141,7 @@ impl ToolLauncher {
             user: None,
             scratch_slot: None,
             wrapper: None,
-            resource_limits: ResourceLimits {
-                cgroup_mode: CgroupMode::Off,
-                ..ResourceLimits::default()
-            },
+            resource_limits: program.resources,
         }
     }
 }

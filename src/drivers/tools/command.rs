@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use algonius_actors::decide::host::resources::refusal_failure;
 use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::host::resources::CgroupRefusals;
 use algonius_actors::model::program::Exit;
 use algonius_actors::model::program::tool_program::ToolProgram;
 use algonius_actors::ports::tools::{CallStop, TextRedactor, ToolInvocation};
@@ -12,6 +15,7 @@ use tokio::task::spawn_blocking;
 use tracing::Instrument as _;
 
 use super::ToolHandlers;
+use crate::drivers::program::limits::wait_until_exceeded;
 use crate::drivers::program::tool_process::{
     ProgramCall, ToolLauncher, ToolProcess, sandbox_explanation,
 };
@@ -94,6 +98,13 @@ struct ProgramResult {
     exit: std::io::Result<Exit>,
     stdout: Output,
     stderr: OutputTail,
+    /// Limits that the control group of the program enforced.
+    refusals: CgroupRefusals,
+}
+
+/// Returns the sentence about a program that exceeded a resource limit.
+fn describe_excess(excess: &Failure) -> String {
+    format!("the program {}", excess.message)
 }
 
 /// Standard output of a program.
@@ -125,17 +136,20 @@ async fn run(
     let end = async {
         let (exit, stdout, stderr) =
             tokio::join!(wait_for_end, read_result(stdout, &*tree), read_tail(stderr));
-        ProgramResult { exit, stdout, stderr }
+        ProgramResult { exit, stdout, stderr, refusals: tree.refusals() }
     };
     let result = tokio::select! {
-        result = end => Some(result),
-        () = stop.wait() => None,
+        result = end => Ok(result),
+        excess = wait_until_exceeded(&program.resources, &*tree) => {
+            Err(format!("{}, and the service killed it", describe_excess(&excess)))
+        }
+        () = stop.wait() => Err("the call was stopped".to_owned()),
     };
     tree.kill_all_processes().await;
     if let Some(folder) = folder {
         folder.remove().await;
     }
-    let Some(result) = result else { return Err("the call was stopped".to_owned()) };
+    let result = result?;
     // Redaction of 1 MiB takes longer than a task may hold its thread.
     let text = spawn_blocking(move || result.into_text(&program, &redactor)).await;
     text.unwrap_or_else(|error| {
@@ -178,7 +192,7 @@ async fn read_tail(mut pipe: OutputPipe) -> OutputTail {
 impl ProgramResult {
     /// Returns the redacted output, or a redacted sentence about the failure.
     fn into_text(self, program: &ToolProgram, redactor: &TextRedactor) -> Result<String, String> {
-        let Self { exit, stdout, stderr } = self;
+        let Self { exit, stdout, stderr, refusals } = self;
         let Output::Whole(stdout) = stdout else {
             return Err(
                 "the standard output exceeded 1 MiB, and the service killed the program".to_owned()
@@ -191,9 +205,10 @@ impl ProgramResult {
         }
         let is_cut = stderr.is_cut;
         let stderr = String::from_utf8_lossy(&stderr.bytes);
-        let mut sentence = match exit {
-            Exit::Code(code) => format!("the program ended with exit code {code}"),
-            Exit::Signal(signal) => format!("signal {signal} ended the program"),
+        let mut sentence = match (refusal_failure(&program.resources, refusals), exit) {
+            (Some(excess), _) => describe_excess(&excess),
+            (None, Exit::Code(code)) => format!("the program ended with exit code {code}"),
+            (None, Exit::Signal(signal)) => format!("signal {signal} ended the program"),
         };
         let explanation = sandbox_explanation(program, exit, &stdout, &stderr);
         sentence.extend(explanation.into_iter().flat_map(|text| ["; ", text]));

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use algonius_actors::model::agent::cognitive::ToolSpec;
 use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::host::sandbox::{Confinement, Sandbox};
 use algonius_actors::model::id::{AgentId, ExecutionId};
 use algonius_actors::ports::ledger::LedgerError;
@@ -249,6 +250,7 @@ fn handlers_with_program() -> (ToolHandlers, tempfile::TempDir) {
         working_dir: None,
         home: PathBuf::new(),
         sandbox: Sandbox::default(),
+        resources: ResourceLimits::default(),
         confinement: Confinement::default(),
     };
     handlers.programs.insert("tool".to_owned(), Arc::new(program));

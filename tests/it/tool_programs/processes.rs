@@ -27,7 +27,7 @@ fn has_exited(run: &str) -> bool {
 }
 
 /// Checks that neither a process nor a file of the tools of a run is left.
-fn expect_nothing_left(service: &Service, run: &str) {
+pub(super) fn expect_nothing_left(service: &Service, run: &str) {
     assert!(has_exited(run), "a process is left");
     let runtime = service.setup.test_folder().join("run/algonius");
     let entries = fs::read_dir(&runtime).unwrap().flatten();

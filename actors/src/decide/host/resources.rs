@@ -1,4 +1,4 @@
-//! Resource limits of an agent: their enforcement on this machine, and the failures after an excess.
+//! Resource limits of an agent or a tool: their enforcement on this machine, and the failures after an excess.
 
 use crate::model::code::Code;
 use crate::model::failure::Failure;

@@ -1,4 +1,4 @@
-//! Resource limits of an agent and all its processes, and the enforcer of each limit.
+//! Resource limits of an attempt or a call of a tool, and of all its processes, and the enforcer of each limit.
 
 use std::fmt;
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::Variable;
 use crate::model::access::Access;
+use crate::model::host::resources::ResourceLimits;
 use crate::model::host::sandbox::{Confinement, Sandbox};
 
 /// Program that performs the calls of a tool: one process for each call. Its templates use the names of the tool's
@@ -25,6 +26,8 @@ pub struct ToolProgram {
     pub home: PathBuf,
     /// Sandbox of the program.
     pub sandbox: Sandbox,
+    /// Resource limits of each call, for the program with all that it starts.
+    pub resources: ResourceLimits,
     /// Confinement on this machine, decided when the service starts.
     pub confinement: Confinement,
 }

@@ -1,4 +1,4 @@
-//! Control group of an attempt: the kernel enforces its limits and kills all its processes at once.
+//! Control group of an attempt or a call of a tool: the kernel enforces its limits and kills all its processes at once.
 //!
 //! A group is a cgroup v2 folder with all processes of one attempt, so one write ends them all, however fast they fork.
 //! A program enters the group by itself, before its `execve`.

@@ -10,26 +10,27 @@ use super::tool_inputs::WrittenInputs;
 use crate::config::diagnostics::{Severity, from_message};
 use crate::config::keys::programs::command::{self, AbsenceReport};
 use crate::config::keys::programs::sandbox::{self, SandboxOwner};
-use crate::config::keys::programs::{environment, working_dir};
+use crate::config::keys::programs::{environment, resources, working_dir};
 use crate::config::table::{Section, Spanned};
 use crate::platform::template::TemplateError;
 use crate::platform::template::tool_inputs::{ALL_ARGUMENTS, ToolTemplate};
 
 /// Keys that only handlers of the kind `command` have.
-const COMMAND_KEYS: [&str; 9] = [
+const COMMAND_KEYS: [&str; 10] = [
     "args",
     "command",
     "env",
     "env_allow",
     "env_file",
     "env_from",
+    "resources",
     "sandbox",
     "stdin",
     "working_dir",
 ];
 
-/// Keys of programs that the program of a tool does not have yet.
-const FUTURE_KEYS: [&str; 2] = ["resources", "user"];
+/// Key of programs that the program of a tool does not have yet.
+const FUTURE_KEYS: [&str; 1] = ["user"];
 
 /// Reports each key of programs in a handler of another kind.
 pub(super) fn refuse_keys(handler: &mut Section<'_>) {
@@ -98,6 +99,9 @@ pub(super) fn read(
         let position = handler.position.below("sandbox.protected").hidden();
         reader.error(&position, "a relative path needs `working_dir`");
     }
+    let mut limits = handler.section("resources");
+    let resources = resources::read(&mut limits);
+    limits.finish();
     handler.refuse_future_keys(&FUTURE_KEYS);
     Some(ToolProgram {
         command: command?,
@@ -107,6 +111,7 @@ pub(super) fn read(
         working_dir,
         home: home.map(PathBuf::from).unwrap_or_default(),
         sandbox,
+        resources,
         confinement: Confinement::default(),
     })
 }

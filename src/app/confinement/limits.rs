@@ -1,0 +1,64 @@
+//! Control groups, and the enforcement of resource limits of agents and their tools.
+
+use std::io;
+use std::sync::Arc;
+
+use algonius_actors::decide::host::resources::{enforced_limits, missing_capability};
+use algonius_actors::model::host::resources::Controllers;
+use algonius_warden::confinement::group::{CgroupRoot, ControlGroups};
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
+
+use crate::StartError;
+use crate::config::Agent;
+
+/// Prepares control groups if an agent or a tool needs one.
+pub(crate) async fn open_control_groups(
+    agents: &[Agent],
+    instance: Uuid,
+) -> Result<Option<Arc<ControlGroups>>, StartError> {
+    let are_needed = agents.iter().any(needs_group);
+    let opened = spawn_blocking(move || {
+        ControlGroups::open(CgroupRoot::of_this_process(), instance, are_needed)
+    })
+    .await;
+    let groups = opened.map_err(|error| StartError::Warden { source: io::Error::other(error) })?;
+    Ok(groups.map(Arc::new))
+}
+
+fn needs_group(agent: &Agent) -> bool {
+    let program = agent.program().map(|program| &program.resources);
+    let tools = agent.tool_programs().map(|(_, program)| &program.resources);
+    agent.spec.enabled && tools.chain(program).any(|resources| resources.wants_group())
+}
+
+/// Decides how the limits of an agent are enforced, and checks those of its tools.
+pub(crate) fn decide_limits(
+    agent: &mut Agent,
+    groups: Option<&ControlGroups>,
+) -> Result<(), StartError> {
+    let controllers = groups.map(ControlGroups::controllers);
+    if agent.spec.enabled {
+        check_tool_limits(agent, controllers)?;
+    }
+    let Some(program) = agent.program().cloned() else { return Ok(()) };
+    let (spec, resources) = (Arc::make_mut(&mut agent.spec), &program.resources);
+    if let Some(program_facts) = spec.program_mut() {
+        program_facts.resources = enforced_limits(resources, controllers);
+    }
+    match missing_capability(resources, controllers).filter(|_| spec.enabled) {
+        Some(reason) => Err(StartError::ControlGroup { agent: spec.id.clone(), reason }),
+        None => Ok(()),
+    }
+}
+
+/// Checks that the tools get the control groups that they require.
+fn check_tool_limits(agent: &Agent, controllers: Option<Controllers>) -> Result<(), StartError> {
+    for (tool, program) in agent.tool_programs() {
+        if let Some(reason) = missing_capability(&program.resources, controllers) {
+            let (agent, tool) = (agent.spec.id.clone(), tool.to_owned());
+            return Err(StartError::ToolControlGroup { agent, tool, reason });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! `resources` of an agent and of a tool: resource limits of their programs.
+
+use algonius_actors::model::host::resources::{CgroupMode, ResourceLimits};
+
+use crate::config::table::{Section, ValueBounds, value};
+
+/// Bounds in bytes of memory: no program runs with less, and no machine has more.
+const MEMORY_BOUNDS: ValueBounds<u64> = ValueBounds::new(1 << 20, 1 << 46, 0);
+/// Bounds of processes and threads: the kernel has no more ids.
+const PROCESS_BOUNDS: ValueBounds<u64> = ValueBounds::new(1, 1 << 22, 0);
+
+const GROUPINGS: [(&str, CgroupMode); 3] =
+    [("auto", CgroupMode::Auto), ("required", CgroupMode::Required), ("off", CgroupMode::Off)];
+
+/// Reads the limits of a program.
+pub(crate) fn read(resources: &mut Section<'_>) -> ResourceLimits {
+    ResourceLimits {
+        memory: read_memory(resources, "memory_bytes"),
+        processes: limit(resources, "processes", PROCESS_BOUNDS),
+        cgroup_mode: resources
+            .keyword("group", &GROUPINGS)
+            .map(|found| found.value)
+            .unwrap_or_default(),
+    }
+}
+
+/// Reads an optional number of bytes of memory.
+pub(crate) fn read_memory(resources: &mut Section<'_>, key: &'static str) -> Option<u64> {
+    limit(resources, key, MEMORY_BOUNDS)
+}
+
+fn limit(section: &mut Section<'_>, key: &'static str, bounds: ValueBounds<u64>) -> Option<u64> {
+    let entry = section.entry(key)?;
+    value::count(section.reader, &entry, bounds)
+}

@@ -1,0 +1,119 @@
+//! Resource limits of tools: the call fails, and the run goes on.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::processes::expect_nothing_left;
+use super::{AGENTS, script, setup, steps};
+use crate::cgroups::{control_group_mount, host_capabilities, skip_without_control_groups};
+use crate::harness::client::{completed_with, id, outcome};
+use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
+use crate::harness::{Service, Setup, poll_until};
+
+/// Limits of the tool; a harmless call needs less.
+const MAX_MEMORY: u64 = 64 << 20;
+const MAX_PROCESSES: u64 = 8;
+
+const MANY_PROCESSES: &str = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 600 & done; wait";
+const MUCH_MEMORY: &str = "exec perl -e '$x = \"x\" x (200 << 20); sleep 600'";
+
+/// Returns a setup in which the tool `shell` has both limits.
+fn setup_with_group(model: &MockModel, group: &str) -> Setup {
+    let mut setup = setup(model);
+    let sandbox = "sandbox = { writable = [\"HERE/writable\"] }\n";
+    let limits = format!(
+        "resources = {{ memory_bytes = {MAX_MEMORY}, processes = {MAX_PROCESSES}, group = '{group}' }}\n"
+    );
+    let text = AGENTS.replace("MODEL", &model.base_url());
+    setup.set_config_text(&text.replace(sandbox, &format!("{sandbox}{limits}")));
+    setup
+}
+
+/// Runs a script, and then a harmless one in the same run. Returns the error of the first.
+async fn failure_of(service: &Service, text: &str) -> String {
+    let turns = [calls(&[script(text)]), calls(&[script("echo fine")]), final_answer("done")];
+    let task = service.send("worker", &directed("go", &turns)).await;
+    assert_eq!(outcome(&task), completed_with("done"), "{task}");
+    let steps = steps(service, &id(&task)).await;
+    assert_eq!((&steps[1]["stepType"], &steps[3]["text"]), (&json!("error"), &json!("fine\n")));
+    expect_nothing_left(service, &id(&task));
+    steps[1]["text"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_tool_beyond_its_limits_is_killed_and_the_run_continues() {
+    let model = MockModel::start(&[]);
+    let service = setup_with_group(&model, "off").start().await;
+    // A program of a tool that exceeds its resource limits is killed with all that it started, and the run goes on
+    let failure = failure_of(&service, MANY_PROCESSES).await;
+    let end = format!("`resources.processes` allows {MAX_PROCESSES}, and the service killed it");
+    assert!(failure.starts_with("the program had ") && failure.ends_with(&end), "{failure}");
+    let failure = failure_of(&service, MUCH_MEMORY).await;
+    let end = format!("`resources.memory_bytes` allows {MAX_MEMORY}, and the service killed it");
+    assert!(failure.starts_with("the program took ") && failure.ends_with(&end), "{failure}");
+}
+
+/// Returns the control group in the result of a call that prints it.
+fn control_group(text: &Value) -> PathBuf {
+    let path = text.as_str().unwrap().lines().find_map(|line| line.strip_prefix("0::")).unwrap();
+    control_group_mount().join(path.trim_start_matches('/'))
+}
+
+#[tokio::test]
+async fn each_call_of_a_tool_with_limits_has_a_group() {
+    if skip_without_control_groups().await {
+        return;
+    }
+    let model = MockModel::start(&[]);
+    let service = setup_with_group(&model, "auto").start().await;
+    let controllers = host_capabilities().await["controllers"].clone();
+    let failure = failure_of(&service, MANY_PROCESSES).await;
+    // Without the controller of processes the service measures, and the group only ends them.
+    let excess = match controllers["pids"] == true {
+        true => format!("more processes and threads than the {MAX_PROCESSES} of `resources."),
+        false => format!("`resources.processes` allows {MAX_PROCESSES}, and the service killed it"),
+    };
+    assert!(failure.contains(&excess), "{failure}");
+    let failure = failure_of(&service, MUCH_MEMORY).await;
+    let excess = match controllers["memory"] == true {
+        true => format!("more memory than the {MAX_MEMORY} bytes of `resources.memory_bytes`"),
+        false => format!("`resources.memory_bytes` allows {MAX_MEMORY}, and the service killed it"),
+    };
+    assert!(failure.contains(&excess), "{failure}");
+    let group = "cat /proc/self/cgroup";
+    let turns = [calls(&[script(group)]), calls(&[script(group)]), final_answer("done")];
+    let task = service.send("worker", &directed("go", &turns)).await;
+    let steps = steps(&service, &id(&task)).await;
+    let groups = [1, 3].map(|step: usize| control_group(&steps[step]["text"]));
+    assert_ne!(groups[0], groups[1]);
+    for group in groups {
+        assert!(group.parent().unwrap().is_dir(), "{group:?}");
+        poll_until("the end of the group", async || (!group.exists()).then_some(())).await;
+    }
+}
+
+#[tokio::test]
+async fn a_tool_without_its_required_group_stops_the_start() {
+    let host = host_capabilities().await;
+    let has = |controller: &str| host["controllers"][controller] == true;
+    if host["cgroup"] == "usable" && has("memory") && has("pids") {
+        algonius_skips::skip("control groups enforce both limits here, so requiring them succeeds");
+        return;
+    }
+    let model = MockModel::start(&[]);
+    let setup = setup_with_group(&model, "required");
+    let config = setup.write_config().display().to_string();
+    let report = setup.run(&["doctor", &config], "").await.stdout;
+    let line = report.lines().find(|line| line.contains("tool shell: ")).unwrap();
+    assert!(line.starts_with("warning") && line.contains("; requires a control group"), "{line}");
+    let optional = setup_with_group(&model, "auto");
+    let config = optional.write_config().display().to_string();
+    let report = optional.run(&["doctor", &config], "").await.stdout;
+    let line = report.lines().find(|line| line.contains("tool shell: ")).unwrap();
+    let limit = format!("at most {MAX_PROCESSES} processes and threads (held by the ");
+    assert!(line.starts_with("good") && line.contains(&limit), "{line}");
+    let Err((_, output)) = setup.try_start().await else { panic!("it started") };
+    let refusal = "the tool `shell` of the agent `worker` requires a control group, and ";
+    assert!(output.stderr.contains(refusal), "{output:?}");
+}
