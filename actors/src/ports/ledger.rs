@@ -3,6 +3,10 @@
 //! An implementation commits before it returns. A call with a [`Fence`] changes nothing if the execution was claimed
 //! again or settled since; only the transitions into and out of the clean-up are still recorded after the end.
 
+mod error;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
@@ -22,22 +26,7 @@ use crate::model::execution::{AttemptId, Fence, Outcome, StateChange};
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 
-/// Error of a ledger operation.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum LedgerError {
-    /// The store is full, closed or broken. The call committed nothing.
-    #[error("the ledger could not commit: {cause}")]
-    Unavailable {
-        /// Cause for the log; never shown to a caller.
-        cause: String,
-    },
-    /// A row cannot be decoded.
-    #[error("the ledger holds a row that cannot be read: {cause}")]
-    Unreadable {
-        /// Cause for the log; never shown to a caller.
-        cause: String,
-    },
-}
+pub use self::error::LedgerError;
 
 /// Request to be accepted. All its text is redacted.
 #[derive(Debug, Clone)]
@@ -396,6 +385,3 @@ pub trait Ledger: Send + Sync + 'static {
     /// Returns an error if the tokens could not be read.
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError>;
 }
-
-#[cfg(test)]
-mod tests;

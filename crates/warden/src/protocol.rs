@@ -2,5 +2,6 @@
 
 pub(crate) mod codec;
 pub(crate) mod frame;
+pub(crate) mod launch_frame;
 pub(crate) mod packet;
 pub(crate) mod peer_auth;

@@ -156,6 +156,7 @@ async fn an_agent_with_network_keeps_every_socket() {
     let mut program = std::process::Command::new(folder.join("hostile"));
     let outside = program.env("PLACE", folder).output().unwrap();
     let outside = String::from_utf8(outside.stdout).unwrap();
+    // What arrived from this run, so that only the agent's messages are judged.
     while listeners.tcp.accept().is_ok() || listeners.udp.recv(&mut [0; 9]).is_ok() {}
     let expected: Vec<_> = outside.lines().filter(|line| !FOR_ROOT.contains(line)).collect();
     let output = output_of_agent(&service).await;

@@ -1,4 +1,4 @@
-//! Resource limits of tools: the call fails, and the run goes on.
+//! Resource limits of tools: the call fails, and the run continues.
 
 use std::path::PathBuf;
 
@@ -45,7 +45,7 @@ async fn failure_of(service: &Service, text: &str) -> String {
 async fn a_tool_beyond_its_limits_is_killed_and_the_run_continues() {
     let model = MockModel::start(&[]);
     let service = setup_with_group(&model, "off").start().await;
-    // A program of a tool that exceeds its resource limits is killed with all that it started, and the run goes on
+    // A program of a tool that exceeds its resource limits is killed with all that it started, and the run continues
     let failure = failure_of(&service, MANY_PROCESSES).await;
     let end = format!("`resources.processes` allows {MAX_PROCESSES}, and the service killed it");
     assert!(failure.starts_with("the program had ") && failure.ends_with(&end), "{failure}");

@@ -10,7 +10,8 @@ use nix::unistd::read;
 
 use crate::output::stream::MOVE_BYTES;
 use crate::output::unread_pipe::unread_pipe;
-use crate::protocol::frame::{HolderEvent, LaunchTerms, ProgramEnd, STDIN_JOURNAL_VERSION};
+use crate::protocol::frame::{HolderEvent, ProgramEnd, STDIN_JOURNAL_VERSION};
+use crate::protocol::launch_frame::LaunchTerms;
 
 /// Bytes that are read of a stream per turn, so that one flood does not delay the others.
 const MAX_PUMP_BYTES: usize = 16 * MOVE_BYTES;

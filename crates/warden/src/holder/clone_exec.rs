@@ -14,7 +14,7 @@ use nix::unistd::{Pid, geteuid};
 use super::syscall_filter;
 use crate::confinement::network_access::NetworkAccess;
 use crate::confinement::root_capabilities::{self, check_call};
-use crate::protocol::frame::LaunchSpec;
+use crate::protocol::launch_frame::LaunchSpec;
 
 /// First descriptor number for held descriptors. Lower ones belong to the present frame; the child does not copy the
 /// higher ones.

@@ -10,7 +10,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use super::ProcessHolder;
 use super::child::{HeldFds, HeldProgram};
 use super::clone_exec::{self, ChildStack, Rlimit, StartConfinement};
-use crate::protocol::frame::{HolderEvent, LaunchFlags, LaunchSpec, LaunchTerms};
+use crate::protocol::frame::HolderEvent;
+use crate::protocol::launch_frame::{LaunchFlags, LaunchSpec, LaunchTerms};
 
 /// First number for held descriptors.
 const DEFAULT_FD_FLOOR: u64 = 1000;

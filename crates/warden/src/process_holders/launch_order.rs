@@ -13,7 +13,8 @@ use super::program::{ProgramHandle, encode_meta};
 use crate::output::memory_account::MemoryAccount;
 use crate::output::program_streams::{ProgramStreams, create_streams, sealed_file};
 use crate::process::process_label::ProcessLabel;
-use crate::protocol::frame::{HolderOrder, LaunchFlags, LaunchSpec, LaunchTerms, MAX_FRAME_BYTES};
+use crate::protocol::frame::{HolderOrder, MAX_FRAME_BYTES};
+use crate::protocol::launch_frame::{LaunchFlags, LaunchSpec, LaunchTerms};
 use crate::{Launch, identity_variables};
 
 /// Prepared launch.

@@ -20,7 +20,8 @@ use crate::output::stdin_journal::{CloseOrder, StdinEnds, StdinJournal, StdinSta
 use crate::output::stream::{ProgramStream, StreamEnds};
 use crate::process::proc::age;
 use crate::process::process_label::ProcessLabel;
-use crate::protocol::frame::{HolderEvent, LaunchTerms, ProgramEnd};
+use crate::protocol::frame::{HolderEvent, ProgramEnd};
+use crate::protocol::launch_frame::LaunchTerms;
 
 /// Claim number of a program that is driven by the task that launched it.
 pub(crate) const LAUNCHER_CLAIM: u32 = 0;

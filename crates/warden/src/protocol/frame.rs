@@ -3,11 +3,13 @@
 //! The running process holder may be older than the supervisor: frames are only ever added, and each side sends its
 //! version first.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 use super::codec::{FrameReader, FrameWriter};
-use crate::confinement::network_access::NetworkAccess;
-use crate::confinement::root_capabilities::RootCapabilities;
+use super::launch_frame::{LaunchFlags, LaunchSpec, LaunchTerms};
 
 /// Version of these frames. Version 2 adds [`HolderOrder::StoreSecret`] and [`HolderEvent::StoredSecret`]. From version
 /// 3 on both sides prove a key before anything else at a named socket: [`HolderOrder::Challenge`],
@@ -27,133 +29,6 @@ pub(crate) const NETWORK_VERSION: u64 = 5;
 
 /// Greatest length of a frame in bytes; a longer spec travels in a memory file.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 * 1024;
-
-/// Specification of a program to start.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct LaunchSpec {
-    /// Absolute path of the program.
-    pub(crate) program: Vec<u8>,
-    /// Arguments, with the program's name first.
-    pub(crate) args: Vec<Vec<u8>>,
-    /// Environment entries of the form `NAME=value`.
-    pub(crate) env: Vec<Vec<u8>>,
-    /// Working directory at the start.
-    pub(crate) working_dir: Vec<u8>,
-    /// Limit of each resource, soft and hard alike.
-    pub(crate) limits: Vec<(u64, u64)>,
-    /// Capabilities that a program of root keeps.
-    pub(crate) root_capabilities: RootCapabilities,
-    /// User id and group id of the program.
-    pub(crate) user: Option<(u32, u32)>,
-}
-
-impl LaunchSpec {
-    fn write(&self, writer: FrameWriter) -> FrameWriter {
-        let writer = writer.bytes(&self.program).list(&self.args).list(&self.env);
-        let writer = writer.bytes(&self.working_dir).number(self.limits.len() as u64);
-        let limits = self.limits.iter();
-        let writer = limits
-            .fold(writer, |writer, (resource, limit)| writer.number(*resource).number(*limit));
-        let writer =
-            writer.number(self.root_capabilities.number()).number(self.user.is_some().into());
-        let user = self.user.iter();
-        user.fold(writer, |writer, (uid, gid)| writer.number((*uid).into()).number((*gid).into()))
-    }
-
-    fn read(reader: &mut FrameReader<'_>) -> Option<Self> {
-        let (program, args, env) = (reader.bytes()?, reader.list()?, reader.list()?);
-        let (working_dir, count) = (reader.bytes()?, reader.number()?);
-        let limits = (0..count).map(|_| Some((reader.number()?, reader.number()?)));
-        let limits = limits.collect::<Option<_>>()?;
-        let (root_capabilities, has_user) =
-            (RootCapabilities::of(reader.number()?), reader.number()? != 0);
-        let mut id = || u32::try_from(reader.number()?).ok();
-        let user = if has_user { Some((id()?, id()?)) } else { None };
-        Some(Self { program, args, env, working_dir, limits, root_capabilities, user })
-    }
-
-    /// Encodes the spec for a memory file.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        self.write(FrameWriter::new(0)).finish()
-    }
-
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        Self::read(&mut FrameReader::new(bytes)?.1)
-    }
-}
-
-/// Terms under which a program is held.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LaunchTerms {
-    /// Number by which both sides identify the program.
-    pub(crate) slot: u64,
-    /// Label of the program's processes.
-    pub(crate) label: u64,
-    /// Metadata that the next supervisor reads back.
-    pub(crate) meta: Vec<u8>,
-    /// Bytes of each stream that are held.
-    pub(crate) max_recorded_bytes: u64,
-    /// True if the program ends when the supervisor does.
-    pub(crate) ends_with_supervisor: bool,
-}
-
-impl LaunchTerms {
-    fn write(&self, writer: FrameWriter) -> FrameWriter {
-        let writer = writer.number(self.slot).number(self.label).bytes(&self.meta);
-        writer.number(self.max_recorded_bytes).number(self.ends_with_supervisor.into())
-    }
-
-    fn read(reader: &mut FrameReader<'_>) -> Option<Self> {
-        let (slot, label, meta) = (reader.number()?, reader.number()?, reader.bytes()?);
-        let (max_recorded_bytes, ends_with_supervisor) = (reader.number()?, reader.number()? != 0);
-        Some(Self { slot, label, meta, max_recorded_bytes, ends_with_supervisor })
-    }
-}
-
-/// Confinement of a program, and the optional descriptors of its packet.
-#[expect(clippy::struct_excessive_bools, reason = "independent bits of one number")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct LaunchFlags {
-    /// True if the packet contains a ruleset.
-    pub(crate) is_confined: bool,
-    /// True if the first process only waits for the others, which end with it.
-    pub(crate) is_wrapped: bool,
-    /// True if the packet contains the entry file of the control group.
-    pub(crate) is_grouped: bool,
-    /// True if the packet contains the write end of standard input and its journal.
-    pub(crate) has_stdin_journal: bool,
-    /// Network that the program may use; limited only if it is confined.
-    pub(crate) network: NetworkAccess,
-}
-
-impl LaunchFlags {
-    const CONFINED: u64 = 1;
-    const WRAPPED: u64 = 1 << 1;
-    const GROUPED: u64 = 1 << 2;
-    const STDIN_JOURNAL: u64 = 1 << 3;
-    /// First bit of the network's number.
-    const NETWORK_SHIFT: u32 = 4;
-
-    fn number(self) -> u64 {
-        let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
-        bit(self.is_confined, Self::CONFINED)
-            | bit(self.is_wrapped, Self::WRAPPED)
-            | bit(self.is_grouped, Self::GROUPED)
-            | bit(self.has_stdin_journal, Self::STDIN_JOURNAL)
-            | self.network.number() << Self::NETWORK_SHIFT
-    }
-
-    fn of(number: u64) -> Self {
-        let has = |bit| number & bit != 0;
-        Self {
-            is_confined: has(Self::CONFINED),
-            is_wrapped: has(Self::WRAPPED),
-            is_grouped: has(Self::GROUPED),
-            has_stdin_journal: has(Self::STDIN_JOURNAL),
-            network: NetworkAccess::of(number >> Self::NETWORK_SHIFT),
-        }
-    }
-}
 
 /// Bytes that are in memory only.
 #[derive(Clone, PartialEq, Eq)]
@@ -359,108 +234,5 @@ impl HolderEvent {
             9 => Self::ChallengeResponse { nonce: reader.bytes()?, proof: reader.bytes()? },
             _ => return None,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{
-        HolderEvent, HolderOrder, LaunchFlags, LaunchSpec, LaunchTerms, NetworkAccess, ProgramEnd,
-        RootCapabilities, SecretValue,
-    };
-
-    fn terms() -> LaunchTerms {
-        LaunchTerms {
-            slot: 3,
-            label: 1 << 61,
-            meta: vec![0, 255],
-            max_recorded_bytes: 9,
-            ends_with_supervisor: true,
-        }
-    }
-
-    fn launch(flags: LaunchFlags) -> HolderOrder {
-        HolderOrder::Launch { terms: terms(), spec: None, flags }
-    }
-
-    #[test]
-    fn every_order_survives_a_round_trip() {
-        let spec = LaunchSpec {
-            program: b"/bin/cat".to_vec(),
-            args: vec![b"cat".to_vec(), vec![0xfe]],
-            env: vec![b"A=1".to_vec()],
-            working_dir: b"/".to_vec(),
-            limits: vec![(7, 1024), (4, 0)],
-            root_capabilities: RootCapabilities::Reading,
-            user: Some((1000, 1001)),
-        };
-        assert_eq!(LaunchSpec::decode(&spec.encode()).as_ref(), Some(&spec));
-        let none = LaunchFlags::default();
-        let orders = [
-            HolderOrder::Hello {
-                version: 1,
-                reattach_grace_ms: 60_000,
-                name: b"x.sock".to_vec(),
-                key: SecretValue(vec![7; 32]),
-            },
-            HolderOrder::Launch { terms: terms(), spec: Some(spec), flags: none },
-            launch(LaunchFlags { is_confined: true, ..none }),
-            launch(LaunchFlags { is_wrapped: true, ..none }),
-            launch(LaunchFlags { is_grouped: true, ..none }),
-            launch(LaunchFlags { has_stdin_journal: true, ..none }),
-            launch(LaunchFlags { network: NetworkAccess::EmptyNamespace, ..none }),
-            launch(LaunchFlags { network: NetworkAccess::Refused, ..none }),
-            HolderOrder::Terminate { slot: 1 },
-            HolderOrder::Kill { slot: 2 },
-            HolderOrder::Release { slot: 3 },
-            HolderOrder::CloseStdin { slot: 4 },
-            HolderOrder::List,
-            HolderOrder::Shutdown,
-            HolderOrder::StoreSecret { secret: SecretValue(vec![0, 255]) },
-            HolderOrder::Challenge { nonce: vec![1; 32] },
-            HolderOrder::Authenticate { proof: vec![2; 32] },
-        ];
-        for order in orders {
-            assert_eq!(HolderOrder::decode(&order.encode()), Some(order));
-        }
-        assert_eq!(HolderOrder::decode(&[99]), None);
-    }
-
-    #[test]
-    fn a_secret_is_not_shown() {
-        let order = HolderOrder::StoreSecret { secret: SecretValue(vec![104, 117, 115, 104]) };
-        assert_eq!(format!("{order:?}"), "StoreSecret { secret: Secret }");
-    }
-
-    #[test]
-    fn every_event_survives_a_round_trip() {
-        let end =
-            ProgramEnd { status: 256, has_survivors: true, cpu_micros: 5, peak_memory_kib: 6 };
-        let events = [
-            HolderEvent::Hello { version: 1, pid: 4 },
-            HolderEvent::Launched { slot: 1, pid: 4 },
-            HolderEvent::Refused { slot: 1, errno: 2 },
-            HolderEvent::Ended { slot: 1, end },
-            HolderEvent::KillFinished { slot: 1, killed: 3, survivors: 1 },
-            HolderEvent::Held { terms: terms(), pid: 4, end: Some(end), has_stdin_journal: false },
-            HolderEvent::Held { terms: terms(), pid: 4, end: Some(end), has_stdin_journal: true },
-            HolderEvent::Held { terms: terms(), pid: 4, end: None, has_stdin_journal: true },
-            HolderEvent::Listed,
-            HolderEvent::StoredSecret { secret: SecretValue(vec![1, 2]) },
-            HolderEvent::ChallengeResponse { nonce: vec![1; 32], proof: vec![2; 32] },
-        ];
-        for event in events {
-            assert_eq!(HolderEvent::decode(&event.encode()), Some(event));
-        }
-        assert_eq!(HolderEvent::decode(&[]), None);
-    }
-
-    #[test]
-    fn a_program_of_an_earlier_holder_is_not_fed() {
-        let held =
-            HolderEvent::Held { terms: terms(), pid: 4, end: None, has_stdin_journal: false };
-        let frame = held.encode();
-        let (earlier, _guard) = frame.split_at(frame.len() - 8);
-        assert_eq!(HolderEvent::decode(earlier), Some(held));
     }
 }

@@ -1,0 +1,202 @@
+//! Isolation of agents with each sandbox, on each kind of machine.
+
+use super::*;
+use Enforcement::{Enforced, Off, Partial, Unavailable, Unneeded};
+
+const READS: Access = Access::ReadOnly;
+const WRITES: Access = Access::ReadWrite;
+const LANDLOCK: Option<Isolation> = Some(Isolation::Landlock);
+const BUBBLEWRAP: Option<Isolation> = Some(Isolation::Bubblewrap);
+
+fn base() -> Sandbox {
+    Sandbox::default()
+}
+
+fn confined() -> Sandbox {
+    Sandbox { writable: Some(Vec::new()), ..base() }
+}
+
+fn nested() -> Sandbox {
+    Sandbox { has_own_sandbox: true, ..base() }
+}
+
+fn hidden() -> Sandbox {
+    Sandbox { hidden: vec!["/srv".into()], ..base() }
+}
+
+fn confinement_of(
+    access: Access,
+    sandbox: &Sandbox,
+    (landlock, bubblewrap): (Option<u32>, bool),
+) -> Confinement {
+    choose_confinement(
+        access,
+        sandbox,
+        Capabilities { landlock, bubblewrap },
+        &BoundaryFacts::default(),
+    )
+}
+
+#[test]
+fn enforcement_depends_on_the_sandbox_and_the_kernel() {
+    for (access, sandbox, by_version) in [
+        (READS, base(), [Unavailable, Partial, Enforced, Enforced]),
+        (READS, Sandbox { enforce: false, ..base() }, [Off; 4]),
+        (READS, nested(), [Off; 4]),
+        (WRITES, nested(), [Unneeded; 4]),
+        (
+            READS,
+            Sandbox { allows_network: false, ..base() },
+            [Unavailable, Partial, Enforced, Enforced],
+        ),
+        (WRITES, base(), [Unneeded; 4]),
+        (WRITES, confined(), [Unavailable, Partial, Enforced, Enforced]),
+        (
+            WRITES,
+            Sandbox { allows_network: false, ..base() },
+            [Unavailable, Enforced, Enforced, Enforced],
+        ),
+    ] {
+        let versions = [None, Some(1), Some(3), Some(4)];
+        let enforcements =
+            versions.map(|version| confinement_of(access, &sandbox, (version, false)).enforcement);
+        assert_eq!(enforcements, by_version, "{access:?} {sandbox:?}");
+    }
+}
+
+#[test]
+fn bubblewrap_is_used_if_landlock_leaves_a_gap() {
+    let landlock_only = || Sandbox { isolation: LANDLOCK, ..base() };
+    for (access, sandbox, by_version) in [
+        (READS, base(), [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK]),
+        (
+            READS,
+            Sandbox { allows_network: false, ..base() },
+            [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK],
+        ),
+        (READS, landlock_only(), [None, LANDLOCK, LANDLOCK, LANDLOCK]),
+        (READS, Sandbox { isolation: BUBBLEWRAP, ..base() }, [BUBBLEWRAP; 4]),
+        (WRITES, base(), [BUBBLEWRAP; 4]),
+        (WRITES, confined(), [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK]),
+        (WRITES, hidden(), [BUBBLEWRAP; 4]),
+        (WRITES, Sandbox { protected: vec![".git".into()], ..base() }, [BUBBLEWRAP; 4]),
+        (WRITES, landlock_only(), [None, LANDLOCK, LANDLOCK, LANDLOCK]),
+        (WRITES, Sandbox { enforce: false, ..hidden() }, [None; 4]),
+        (READS, nested(), [BUBBLEWRAP; 4]),
+        (READS, Sandbox { isolation: LANDLOCK, ..nested() }, [None, None, None, LANDLOCK]),
+    ] {
+        let versions = [None, Some(1), Some(4), Some(6)];
+        let isolations =
+            versions.map(|version| confinement_of(access, &sandbox, (version, true)).isolation);
+        assert_eq!(isolations, by_version, "{access:?} {sandbox:?}");
+    }
+}
+
+#[test]
+fn landlock_alone_enforces_only_a_part() {
+    for (access, sandbox, expected) in [
+        (READS, hidden(), (Partial, LANDLOCK)),
+        (WRITES, hidden(), (Unavailable, None)),
+        (WRITES, Sandbox { allows_network: false, ..hidden() }, (Partial, LANDLOCK)),
+    ] {
+        let confinement = confinement_of(access, &sandbox, (Some(4), false));
+        assert_eq!(
+            (confinement.enforcement, confinement.isolation),
+            expected,
+            "{access:?} {sandbox:?}"
+        );
+    }
+}
+
+#[test]
+fn the_boundary_names_every_gap() {
+    use BoundaryGap::{
+        Configuration, ConfigurationFolder, Processes, ServiceFiles, Signals, Sockets, UserFiles,
+    };
+    let facts_with =
+        |hazards: &[Hazard]| BoundaryFacts { has_own_user: false, hazards: hazards.to_vec() };
+    let (no_hazards, sockets) = (facts_with(&[]), facts_with(&[Hazard::Sockets]));
+    let (service_files, allowed) =
+        (facts_with(&[Hazard::ServiceFiles]), facts_with(&[Hazard::AllowedSockets]));
+    let changeable_folder = facts_with(&[Hazard::ServiceFiles, Hazard::ConfigurationFolder]);
+    let own_user = BoundaryFacts {
+        has_own_user: true,
+        ..facts_with(&[Hazard::ServiceFiles, Hazard::Sockets])
+    };
+    let unenforced = || Sandbox { enforce: false, ..base() };
+    let file_gaps = &[ServiceFiles, Configuration, ConfigurationFolder, UserFiles][..];
+    let all_gaps = &[file_gaps, &[Processes, Signals]].concat()[..];
+    let no_gaps = &[][..];
+    for (access, sandbox, version, facts, (level, landlock), bubblewrap_gaps) in [
+        (READS, base(), Some(6), &no_hazards, (BoundaryLevel::Landlock, no_gaps), no_gaps),
+        (READS, base(), Some(5), &no_hazards, (BoundaryLevel::Landlock, &[Signals]), no_gaps),
+        (READS, base(), None, &no_hazards, (BoundaryLevel::None, all_gaps), no_gaps),
+        (READS, unenforced(), Some(6), &no_hazards, (BoundaryLevel::None, all_gaps), all_gaps),
+        (READS, nested(), Some(6), &no_hazards, (BoundaryLevel::None, file_gaps), &[UserFiles]),
+        (READS, nested(), Some(5), &no_hazards, (BoundaryLevel::None, all_gaps), &[UserFiles]),
+        (READS, nested(), None, &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
+        (READS, base(), Some(6), &sockets, (BoundaryLevel::Landlock, &[Sockets]), no_gaps),
+        (READS, base(), Some(6), &allowed, (BoundaryLevel::Landlock, &[Sockets]), &[Sockets]),
+        (WRITES, base(), Some(6), &no_hazards, (BoundaryLevel::None, file_gaps), &[UserFiles]),
+        (
+            WRITES,
+            base(),
+            Some(6),
+            &changeable_folder,
+            (BoundaryLevel::None, file_gaps),
+            &[ConfigurationFolder, UserFiles],
+        ),
+        (WRITES, confined(), Some(6), &no_hazards, (BoundaryLevel::Landlock, no_gaps), no_gaps),
+        (
+            WRITES,
+            confined(),
+            Some(6),
+            &service_files,
+            (BoundaryLevel::Landlock, &[Configuration]),
+            no_gaps,
+        ),
+        (WRITES, base(), None, &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
+        (WRITES, unenforced(), Some(6), &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
+    ] {
+        let case = format!("{access:?} {sandbox:?} {version:?} {facts:?}");
+        let capabilities = Capabilities { landlock: version, bubblewrap: false };
+        let boundary = choose_confinement(access, &sandbox, capabilities, facts).boundary;
+        assert_eq!(boundary, Boundary { level, gaps: landlock.to_vec() }, "{case}");
+        let capabilities = Capabilities { landlock: version, bubblewrap: true };
+        assert_eq!(
+            choose_confinement(access, &sandbox, capabilities, facts).boundary.gaps,
+            bubblewrap_gaps,
+            "{case}"
+        );
+    }
+}
+
+#[test]
+fn only_output_of_a_failed_wrapper_is_attributed_to_it() {
+    let (bubblewrap, landlock) = (Some(Isolation::Bubblewrap), Some(Isolation::Landlock));
+    let bwrap_error = "bwrap: execvp /x: No such file or directory\n";
+    for (isolation, exit, stdout, stderr, expected) in [
+        (bubblewrap, Exit::Code(1), "", bwrap_error, true),
+        (landlock, Exit::Code(1), "", bwrap_error, false),
+        (None, Exit::Code(1), "", bwrap_error, false),
+        (bubblewrap, Exit::Code(2), "", bwrap_error, false),
+        (bubblewrap, Exit::Signal(9), "", bwrap_error, false),
+        (bubblewrap, Exit::Code(1), "answer", bwrap_error, false),
+        (bubblewrap, Exit::Code(1), "", "no bwrap: here", false),
+    ] {
+        assert_eq!(bwrap_failed(isolation, exit, stdout, stderr), expected, "{exit:?} {stderr}");
+    }
+}
+
+#[test]
+fn permission_errors_of_shells_and_languages_are_recognized() {
+    for (text, expected) in [
+        ("sh: 1: cannot create x: Permission denied", true),
+        ("Error: EACCES: permission denied, mkdir '/srv/.x'", true),
+        ("PermissionError: [Errno 13] Permission denied: 'x'", true),
+        ("mv: cannot move: Read-only file system", true),
+        ("no such model", false),
+    ] {
+        assert_eq!(reports_denied_access(text), expected, "{text}");
+    }
+}

@@ -1,0 +1,99 @@
+//! Frames survive a round trip, and earlier ones are read.
+
+use super::{HolderEvent, HolderOrder, ProgramEnd, SecretValue};
+use crate::confinement::network_access::NetworkAccess;
+use crate::confinement::root_capabilities::RootCapabilities;
+use crate::protocol::launch_frame::{LaunchFlags, LaunchSpec, LaunchTerms};
+
+fn terms() -> LaunchTerms {
+    LaunchTerms {
+        slot: 3,
+        label: 1 << 61,
+        meta: vec![0, 255],
+        max_recorded_bytes: 9,
+        ends_with_supervisor: true,
+    }
+}
+
+fn launch(flags: LaunchFlags) -> HolderOrder {
+    HolderOrder::Launch { terms: terms(), spec: None, flags }
+}
+
+#[test]
+fn every_order_survives_a_round_trip() {
+    let spec = LaunchSpec {
+        program: b"/bin/cat".to_vec(),
+        args: vec![b"cat".to_vec(), vec![0xfe]],
+        env: vec![b"A=1".to_vec()],
+        working_dir: b"/".to_vec(),
+        limits: vec![(7, 1024), (4, 0)],
+        root_capabilities: RootCapabilities::Reading,
+        user: Some((1000, 1001)),
+    };
+    assert_eq!(LaunchSpec::decode(&spec.encode()).as_ref(), Some(&spec));
+    let none = LaunchFlags::default();
+    let orders = [
+        HolderOrder::Hello {
+            version: 1,
+            reattach_grace_ms: 60_000,
+            name: b"x.sock".to_vec(),
+            key: SecretValue(vec![7; 32]),
+        },
+        HolderOrder::Launch { terms: terms(), spec: Some(spec), flags: none },
+        launch(LaunchFlags { is_confined: true, ..none }),
+        launch(LaunchFlags { is_wrapped: true, ..none }),
+        launch(LaunchFlags { is_grouped: true, ..none }),
+        launch(LaunchFlags { has_stdin_journal: true, ..none }),
+        launch(LaunchFlags { network: NetworkAccess::EmptyNamespace, ..none }),
+        launch(LaunchFlags { network: NetworkAccess::Refused, ..none }),
+        HolderOrder::Terminate { slot: 1 },
+        HolderOrder::Kill { slot: 2 },
+        HolderOrder::Release { slot: 3 },
+        HolderOrder::CloseStdin { slot: 4 },
+        HolderOrder::List,
+        HolderOrder::Shutdown,
+        HolderOrder::StoreSecret { secret: SecretValue(vec![0, 255]) },
+        HolderOrder::Challenge { nonce: vec![1; 32] },
+        HolderOrder::Authenticate { proof: vec![2; 32] },
+    ];
+    for order in orders {
+        assert_eq!(HolderOrder::decode(&order.encode()), Some(order));
+    }
+    assert_eq!(HolderOrder::decode(&[99]), None);
+}
+
+#[test]
+fn a_secret_is_not_shown() {
+    let order = HolderOrder::StoreSecret { secret: SecretValue(vec![104, 117, 115, 104]) };
+    assert_eq!(format!("{order:?}"), "StoreSecret { secret: Secret }");
+}
+
+#[test]
+fn every_event_survives_a_round_trip() {
+    let end = ProgramEnd { status: 256, has_survivors: true, cpu_micros: 5, peak_memory_kib: 6 };
+    let events = [
+        HolderEvent::Hello { version: 1, pid: 4 },
+        HolderEvent::Launched { slot: 1, pid: 4 },
+        HolderEvent::Refused { slot: 1, errno: 2 },
+        HolderEvent::Ended { slot: 1, end },
+        HolderEvent::KillFinished { slot: 1, killed: 3, survivors: 1 },
+        HolderEvent::Held { terms: terms(), pid: 4, end: Some(end), has_stdin_journal: false },
+        HolderEvent::Held { terms: terms(), pid: 4, end: Some(end), has_stdin_journal: true },
+        HolderEvent::Held { terms: terms(), pid: 4, end: None, has_stdin_journal: true },
+        HolderEvent::Listed,
+        HolderEvent::StoredSecret { secret: SecretValue(vec![1, 2]) },
+        HolderEvent::ChallengeResponse { nonce: vec![1; 32], proof: vec![2; 32] },
+    ];
+    for event in events {
+        assert_eq!(HolderEvent::decode(&event.encode()), Some(event));
+    }
+    assert_eq!(HolderEvent::decode(&[]), None);
+}
+
+#[test]
+fn a_program_of_an_earlier_holder_is_not_fed() {
+    let held = HolderEvent::Held { terms: terms(), pid: 4, end: None, has_stdin_journal: false };
+    let frame = held.encode();
+    let (earlier, _guard) = frame.split_at(frame.len() - 8);
+    assert_eq!(HolderEvent::decode(earlier), Some(held));
+}
