@@ -6,9 +6,6 @@ use algonius_actors::model::host::resources::ResourceLimits;
 
 /// Suggested fix for a missing control group.
 pub(super) const GROUP_FIX: &str = "delegate a control group to the service (docs/service.md)";
-/// The same as a further clause.
-pub(super) const GROUP_FIX_CLAUSE: &str =
-    "; delegate a control group to the service (docs/service.md)";
 
 /// Limits of a program for a finding.
 pub(super) struct LimitReport {

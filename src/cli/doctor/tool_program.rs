@@ -8,7 +8,7 @@ use algonius_actors::model::host::sandbox::IsolationRequirement;
 use algonius_actors::model::program::tool_program::ToolProgram;
 
 use super::finding::Finding;
-use super::resource_limits::{GROUP_FIX, GROUP_FIX_CLAUSE, LimitReport};
+use super::resource_limits::{GROUP_FIX, LimitReport};
 use crate::app::confinement::falls_short;
 use crate::config::{Agent, is_executable};
 
@@ -22,7 +22,7 @@ pub(super) fn finding(
     let ToolProgram { command, confinement, sandbox, .. } = &**program;
     let disabled_note = if agent.spec.enabled { "" } else { " (disabled)" };
     let limits = LimitReport::new(&program.resources, capabilities, agent.spec.enabled);
-    let group_fix = if limits.lacks_group { GROUP_FIX_CLAUSE } else { "" };
+    let group_fix = if limits.lacks_group { format!("; {GROUP_FIX}") } else { String::new() };
     if !command.is_absolute() || !is_executable(command) {
         let (file, clause) = (command.display(), &limits.clause);
         let text = format!("the program {file} is not installed{disabled_note}{clause}");
@@ -59,7 +59,11 @@ pub(super) fn finding(
         "install bubblewrap or a newer kernel"
     };
     let is_required = sandbox.required != IsolationRequirement::Nothing;
-    let hint = if is_required { "; `sandbox.required = false` starts it nevertheless" } else { "" };
+    let hint = if is_required {
+        "; `handler.sandbox.required = false` starts the service nevertheless"
+    } else {
+        ""
+    };
     let fix = format!("{fix}{hint}{group_fix}");
     match falls_short((ToolProgram::ACCESS, confinement), sandbox) {
         true => Finding::bad(&subject, text, fix),

@@ -52,6 +52,10 @@ fn header(line: &str) -> Option<String> {
     {
         *name = "*";
     }
+    // The inputs of a tool have names that its writer chooses.
+    if let ["tools", _, "inputs", input] = keys.as_mut_slice() {
+        *input = "*";
+    }
     keys.extend(list_path.map(|_| "[]"));
     Some(keys.join("."))
 }

@@ -51,7 +51,7 @@ fn a_tool_with_a_program_has_inputs_of_its_own() {
 }
 
 #[test]
-fn the_program_of_a_tool_has_no_network_and_no_folder() {
+fn the_program_of_a_tool_has_strict_defaults() {
     let (_, program) =
         tool("description = \"x\"\nhandler = { kind = \"command\", command = \"sort\" }");
     let sandbox = &program.sandbox;
@@ -62,6 +62,10 @@ fn the_program_of_a_tool_has_no_network_and_no_folder() {
          sandbox.network = true",
     );
     assert_eq!(with_network.sandbox.required, IsolationRequirement::Sandbox);
+}
+
+#[test]
+fn the_keys_of_a_tool_program_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().display();
     let (spec, program) = tool(&format!(

@@ -23,7 +23,7 @@ use super::sandbox::{self, SandboxSubject};
 use crate::drivers::files::scratch_dir::ScratchDir;
 
 /// Note on a failed program whose error output reports a denied access.
-const REFUSAL_NOTE: &str = "the sandbox of the tool may have refused an access";
+const TOOL_REFUSAL_NOTE: &str = "the sandbox of the tool may have refused an access";
 
 /// Starter of the programs of tools. Cheap to clone.
 #[derive(Clone)]
@@ -157,7 +157,7 @@ pub(in crate::drivers) fn sandbox_explanation(
         return Some("the sandbox of the tool could not be created");
     }
     let is_confined = SandboxSubject::of_tool(program).is_confined();
-    (is_confined && reports_denied_access(stderr)).then_some(REFUSAL_NOTE)
+    (is_confined && reports_denied_access(stderr)).then_some(TOOL_REFUSAL_NOTE)
 }
 
 /// Replaces the failure if the program is not installed. The system reports this with the same error as a missing

@@ -44,7 +44,8 @@ impl ToolHandlers {
         stop: CallStop,
     ) -> Result<String, String> {
         let Some(program) = self.programs.get(&call.tool.name) else {
-            return Err("the tool has no program".to_owned());
+            tracing::error!(tool = call.tool.name, "tool of the kind `command` has no program");
+            return Err("the call failed".to_owned());
         };
         let program_call = program_call(Arc::clone(program), &call)?;
         let launcher = self.services.launcher.clone();

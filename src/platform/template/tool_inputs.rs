@@ -73,7 +73,8 @@ impl ToolTemplate<'_> {
             // Each input has a sample, so the template names a part of a value.
             Ok(None) => {
                 let cause =
-                    "an argument is a text, a number or a flag, and has no parts".to_owned();
+                    "a list or an object is a text of JSON here, so a template names no part of it"
+                        .to_owned();
                 Err(TemplateError::Syntax { cause })
             }
             Ok(_) | Err(_) => Ok(()),
@@ -272,7 +273,7 @@ mod tests {
             (
                 "{{ tags['city'] }}",
                 Err(TemplateError::Syntax {
-                    cause: "an argument is a text, a number or a flag, and has no parts".to_owned(),
+                    cause: "a list or an object is a text of JSON here, so a template names no part of it".to_owned(),
                 }),
             ),
             (

@@ -144,7 +144,7 @@ async fn in_bubblewrap_no_way_leaves_the_empty_network() {
 /// Methods for which a read-only agent of root has no capability.
 const FOR_ROOT: [&str; 3] = ["capability to mount", "packet socket", "raw socket"];
 
-/// The program can fail the other tests: outside of every sandbox, and with network, its methods work.
+/// Control: with network, the agent can use each method that works outside of every sandbox.
 #[tokio::test]
 async fn an_agent_with_network_keeps_every_socket() {
     if skips("Landlock 6") {

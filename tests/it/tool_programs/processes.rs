@@ -26,18 +26,23 @@ fn has_exited(run: &str) -> bool {
     processes_with_env(&format!("A2A_TASK_ID={run}")).is_empty()
 }
 
+/// Returns the folders of calls, and the files in scratch slots.
+fn files_of_calls(service: &Service) -> Vec<PathBuf> {
+    let runtime = service.setup.test_folder().join("run/algonius");
+    let is_call_folder = |path: &PathBuf| path.to_string_lossy().ends_with("-1-1");
+    let paths_in = |folder: &Path| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let slots = paths_in(&runtime.join("scratch"));
+    let in_slots = slots.iter().flat_map(|slot| paths_in(&slot.join("own")));
+    paths_in(&runtime).into_iter().filter(is_call_folder).chain(in_slots).collect()
+}
+
 /// Checks that neither a process nor a file of the tools of a run is left.
 pub(super) fn expect_nothing_left(service: &Service, run: &str) {
     assert!(has_exited(run), "a process is left");
-    let runtime = service.setup.test_folder().join("run/algonius");
-    let entries = fs::read_dir(&runtime).unwrap().flatten();
-    let names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    assert!(!names.iter().any(|name| name.ends_with("-1-1")), "a folder is left: {names:?}");
-    let slots = runtime.join("scratch");
-    for slot in fs::read_dir(slots).into_iter().flatten().flatten() {
-        let left = fs::read_dir(slot.path().join("own")).unwrap().count();
-        assert_eq!(left, 0, "files are left in {slot:?}");
-    }
+    assert_eq!(files_of_calls(service), Vec::<PathBuf>::new());
 }
 
 /// Script that starts a process in a session of its own, and waits.
@@ -76,6 +81,8 @@ async fn a_cancelled_run_ends_its_programs() {
     let turns = [calls(&[script(&text)]), final_answer("done")];
     let run = service.start_task("worker", &directed("go", &turns)).await;
     wait_for_text(&ready).await;
+    // Otherwise the check at the end could not fail.
+    assert!(!has_exited(&run) && !files_of_calls(&service).is_empty());
     assert_eq!(state(&service.cancel("worker", &run).await), "canceled");
     expect_nothing_left(&service, &run);
 }
@@ -120,14 +127,14 @@ async fn a_stop_ends_the_program_of_a_call_that_can_be_repeated() {
 }
 
 #[tokio::test]
-async fn a_call_ends_although_a_background_process_stays() {
+async fn a_call_ends_and_kills_its_background_process() {
     let (_model, service) = start().await;
     let turns = [calls(&[script("sleep 600 & echo started")]), final_answer("done")];
     let task = service.send("worker", &directed("go", &turns)).await;
     assert_eq!(outcome(&task), completed_with("done"));
     let steps = steps(&service, &id(&task)).await;
     assert_eq!(steps[1]["text"], "started\n");
-    wait_for_no_program(&id(&task)).await;
+    expect_nothing_left(&service, &id(&task));
 }
 
 /// The first call writes a line, and must not be repeated. The second one waits at its first call, and is repeated.

@@ -45,7 +45,7 @@ async fn failure_of(service: &Service, text: &str) -> String {
 async fn a_tool_beyond_its_limits_is_killed_and_the_run_continues() {
     let model = MockModel::start(&[]);
     let service = setup_with_group(&model, "off").start().await;
-    // A program of a tool that exceeds its resource limits is killed with all that it started, and the run continues
+    // A program of a tool that exceeds its resource limits fails its call and leaves no process, and the run continues
     let failure = failure_of(&service, MANY_PROCESSES).await;
     let end = format!("`resources.processes` allows {MAX_PROCESSES}, and the service killed it");
     assert!(failure.starts_with("the program had ") && failure.ends_with(&end), "{failure}");
@@ -68,6 +68,7 @@ async fn each_call_of_a_tool_with_limits_has_a_group() {
     let model = MockModel::start(&[]);
     let service = setup_with_group(&model, "auto").start().await;
     let controllers = host_capabilities().await["controllers"].clone();
+    // A program of a tool that exceeds its resource limits fails its call and leaves no process, and the run continues
     let failure = failure_of(&service, MANY_PROCESSES).await;
     // Without the controller of processes the service measures, and the group only ends them.
     let excess = match controllers["pids"] == true {

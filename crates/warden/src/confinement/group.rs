@@ -1,7 +1,7 @@
 //! Control group of an attempt or a call of a tool: the kernel enforces its limits and kills all its processes at once.
 //!
-//! A group is a cgroup v2 folder with all processes of one attempt, so one write ends them all, however fast they fork.
-//! A program enters the group by itself, before its `execve`.
+//! A group is a cgroup v2 folder with all processes of one attempt or call, so one write ends them all, however
+//! fast they fork. A program enters the group by itself, before its `execve`.
 
 mod cgroup_root;
 

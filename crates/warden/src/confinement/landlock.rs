@@ -34,7 +34,7 @@ pub struct Domain {
     pub network: NetworkAccess,
 }
 
-/// Form of a [`Domain`] in which a program enters it.
+/// Ruleset of a [`Domain`] as a descriptor, with the network that a seccomp filter enforces beside it.
 #[derive(Debug, Clone)]
 pub struct Ruleset {
     pub(crate) fd: Arc<OwnedFd>,
@@ -134,6 +134,7 @@ impl Domain {
 
     fn create_ruleset(&self) -> Result<OwnedFd, ViewError> {
         let version = version().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+        // An empty namespace leads nowhere, and its own loopback stays usable.
         let network =
             if self.network != NetworkAccess::Refused || version < 4 { 0 } else { right::TCP };
         let scopes = if version < 6 { 0 } else { right::SCOPES };

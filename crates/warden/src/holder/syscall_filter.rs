@@ -34,10 +34,10 @@ const FIRST_ARG_OFFSET: u32 = 16;
 
 const ALLOW: u32 = 0x7fff_0000;
 /// The call does not exist: programs then use another one.
-const UNKNOWN: u32 = refuse(libc::ENOSYS);
+const NOT_IMPLEMENTED: u32 = errno_action(libc::ENOSYS);
 
 /// Returns the action that fails the call with this error number.
-const fn refuse(errno: i32) -> u32 {
+const fn errno_action(errno: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | errno.unsigned_abs()
 }
 

@@ -125,12 +125,16 @@ impl HolderLink {
 
     /// Returns an error if the process holder is of a release that does not restrict the network of a program.
     pub(crate) fn check_network_filter(&self) -> io::Result<()> {
-        if self.state().version < NETWORK_VERSION {
-            let message =
-                "the process holder is of an earlier release, which has no filter of sockets";
-            return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+        match self.state().version {
+            version if version < NETWORK_VERSION => {
+                let message = format!(
+                    "the process holder has protocol version {version}, and a program without network needs \
+                     version {NETWORK_VERSION}"
+                );
+                Err(io::Error::new(io::ErrorKind::Unsupported, message))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     pub(crate) fn add_program(&self, program: Arc<ProgramHandle>) {

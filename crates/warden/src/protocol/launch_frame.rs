@@ -107,8 +107,9 @@ impl LaunchFlags {
     const WRAPPED: u64 = 1 << 1;
     const GROUPED: u64 = 1 << 2;
     const STDIN_JOURNAL: u64 = 1 << 3;
-    /// First bit of the network's number.
+    /// First of the two bits of the network's number.
     const NETWORK_SHIFT: u32 = 4;
+    const NETWORK_MASK: u64 = 0b11;
 
     pub(super) fn number(self) -> u64 {
         let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
@@ -126,7 +127,7 @@ impl LaunchFlags {
             is_wrapped: has(Self::WRAPPED),
             is_grouped: has(Self::GROUPED),
             has_stdin_journal: has(Self::STDIN_JOURNAL),
-            network: NetworkAccess::of(number >> Self::NETWORK_SHIFT),
+            network: NetworkAccess::of(number >> Self::NETWORK_SHIFT & Self::NETWORK_MASK),
         }
     }
 }

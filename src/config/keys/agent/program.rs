@@ -22,7 +22,7 @@ use algonius_actors::model::program::{
     EventDialect, InputMethod, OnServiceLoss, OutputMethod, ProgramSpec,
 };
 
-use crate::config::keys::programs::command::{self, AbsenceReport, ProgramCommand};
+use crate::config::keys::programs::command::{self, MissingProgram, ProgramCommand};
 use crate::config::keys::programs::environment::{self, is_name};
 use crate::config::keys::programs::search::ProgramSearch;
 use crate::config::keys::programs::working_dir;
@@ -77,7 +77,7 @@ pub(crate) fn read(
     // The program starts with this PATH, so its command is searched there and not on that of the service.
     let paths = env.get("PATH").map(|variable| variable.value.clone());
     let paths = paths.or_else(|| section.reader.env("PATH"));
-    let command = command::read(section, paths.as_deref(), missing_severity, AbsenceReport::AGENT);
+    let command = command::read(section, paths.as_deref(), missing_severity, MissingProgram::AGENT);
     let arguments = Arguments::read(section, access, program_runtime.model.is_some());
     let protocol = control::protocol(section);
     arguments.check_model(section, (program_runtime.model.is_some(), protocol.is_some()));

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use algonius_actors::model::host::sandbox::Confinement;
+use algonius_actors::model::host::sandbox::{Confinement, Sandbox};
 use algonius_actors::model::program::tool_program::ToolProgram;
 use serde_json::{Map, Value};
 
 use super::tool_inputs::WrittenInputs;
 use crate::config::diagnostics::{Severity, from_message};
-use crate::config::keys::programs::command::{self, AbsenceReport};
+use crate::config::keys::programs::command::{self, MissingProgram};
 use crate::config::keys::programs::sandbox::{self, SandboxOwner};
 use crate::config::keys::programs::{environment, resources, working_dir};
 use crate::config::table::{Section, Spanned};
@@ -66,7 +66,7 @@ pub(super) fn read(
     };
     let search_path = variable("PATH");
     let command =
-        command::read(handler, search_path.as_deref(), missing_severity, AbsenceReport::TOOL);
+        command::read(handler, search_path.as_deref(), missing_severity, MissingProgram::TOOL);
     let command = command.map(|command| command.file.value);
     let sample = inputs.sample_arguments();
     let args = handler.texts("args").unwrap_or_default();
@@ -80,25 +80,17 @@ pub(super) fn read(
     }
     let working_dir = working_dir::read(handler, missing_severity);
     let home = variable("HOME");
-    let owner = SandboxOwner {
+    let sandbox_owner = SandboxOwner {
         access: ToolProgram::ACCESS,
         home: home.clone(),
         command: command.as_deref(),
-        // Its working folder may be writable: no other agent is excluded from it.
+        // Without it there is no warning about a writable working folder: a tool claims no workspace.
         working_dir: None,
         has_network: false,
         is_required: true,
         missing_severity,
     };
-    let sandbox = sandbox::read(handler, &owner);
-    if sandbox.has_own_sandbox {
-        let position = handler.position.below("sandbox.nested").hidden();
-        reader.error(&position, "is not supported for a tool");
-    }
-    if working_dir.is_none() && sandbox.protected.iter().any(|path| path.is_relative()) {
-        let position = handler.position.below("sandbox.protected").hidden();
-        reader.error(&position, "a relative path needs `working_dir`");
-    }
+    let sandbox = read_sandbox(handler, &sandbox_owner, working_dir.is_some());
     let mut limits = handler.section("resources");
     let resources = resources::read(&mut limits);
     limits.finish();
@@ -114,6 +106,24 @@ pub(super) fn read(
         resources,
         confinement: Confinement::default(),
     })
+}
+
+/// Reads the sandbox, and reports keys that a tool does not support.
+fn read_sandbox(
+    handler: &mut Section<'_>,
+    owner: &SandboxOwner<'_>,
+    has_working_dir: bool,
+) -> Sandbox {
+    let sandbox = sandbox::read(handler, owner);
+    if sandbox.has_own_sandbox {
+        let position = handler.position.below("sandbox.nested").hidden();
+        handler.reader.error(&position, "is not supported for a tool");
+    }
+    if !has_working_dir && sandbox.protected.iter().any(|path| path.is_relative()) {
+        let position = handler.position.below("sandbox.protected").hidden();
+        handler.reader.error(&position, "a relative path needs `working_dir`");
+    }
+    sandbox
 }
 
 fn check_template(handler: &Section<'_>, template: &Spanned<String>, sample: &Map<String, Value>) {

@@ -23,14 +23,14 @@ impl ProgramCommand {
     }
 }
 
-/// Report of a program that can still be installed.
+/// Severity and hint of the report on a program that is not installed.
 #[derive(Clone, Copy)]
-pub(crate) struct AbsenceReport {
+pub(crate) struct MissingProgram {
     pub(crate) severity: Severity,
     pub(crate) hint: &'static str,
 }
 
-impl AbsenceReport {
+impl MissingProgram {
     /// The agent accepts no work without its program.
     pub(crate) const AGENT: Self = Self {
         severity: Severity::Unavailable,
@@ -50,7 +50,7 @@ pub(crate) fn read(
     section: &mut Section<'_>,
     search_path: Option<&str>,
     missing_severity: Severity,
-    absence: AbsenceReport,
+    absence: MissingProgram,
 ) -> Option<ProgramCommand> {
     let reader = section.reader;
     if !section.has("command") {
@@ -76,7 +76,7 @@ pub(crate) fn read(
 fn missing_command(
     command: &str,
     missing_severity: Severity,
-    absence: AbsenceReport,
+    absence: MissingProgram,
 ) -> (Severity, DiagnosticBuilder) {
     let diagnostic = if command.contains('/') {
         from_message("is not an executable file")

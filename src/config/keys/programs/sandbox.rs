@@ -7,7 +7,7 @@ use algonius_actors::model::host::sandbox::{Isolation, IsolationRequirement, San
 use algonius_actors::model::program::ProgramSpec;
 
 use crate::config::diagnostics::{Severity, from_message};
-use crate::config::table::{Section, Spanned};
+use crate::config::table::{Section, Spanned, ValueShape};
 
 const ISOLATIONS: [(&str, Isolation); 2] =
     [("landlock", Isolation::Landlock), ("bubblewrap", Isolation::Bubblewrap)];
@@ -96,8 +96,8 @@ pub(crate) fn read(table: &mut Section<'_>, owner: &SandboxOwner<'_>) -> Sandbox
     Sandbox { required, ..sandbox }
 }
 
-/// Returns the weakest isolation with which the agent is started. A sandbox with more restrictions than `access`
-/// implies is required by default.
+/// Returns the weakest isolation with which the program is started. By default, each sandbox of a tool is required, and
+/// a sandbox of an agent with more restrictions than `access` implies.
 fn required(
     section: &mut Section<'_>,
     owner: &SandboxOwner<'_>,
@@ -108,6 +108,8 @@ fn required(
     let is_given = section.has("required");
     let required =
         section.flag("required", (is_restricted || owner.is_required) && sandbox.enforce);
+    // The schema knows no default that depends on other keys.
+    section.record_shape("required", || ValueShape::Flag(None));
     if !sandbox.enforce && (is_restricted || required) {
         let position = section.position.below("enforce").hidden();
         let diagnostic = from_message("`enforce = false` leaves nothing to require or to refuse");

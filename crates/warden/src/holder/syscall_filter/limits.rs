@@ -10,8 +10,8 @@
 use libc::sock_filter;
 
 use super::{
-    ALLOW, ARCH_OFFSET, FIRST_ARG_OFFSET, NUMBER_OFFSET, UNKNOWN, arch, at_least, equal, load,
-    refuse, return_action,
+    ALLOW, ARCH_OFFSET, FIRST_ARG_OFFSET, NOT_IMPLEMENTED, NUMBER_OFFSET, arch, at_least, equal,
+    errno_action, load, return_action,
 };
 
 /// Number of `prlimit64`.
@@ -48,6 +48,6 @@ pub(super) static FILTER_PROGRAM: [sock_filter; 17] = [
     load(LIMIT_ARG_HIGH_OFFSET),
     equal(0, 0, 1),
     return_action(ALLOW),
-    return_action(refuse(libc::EPERM)),
-    return_action(UNKNOWN),
+    return_action(errno_action(libc::EPERM)),
+    return_action(NOT_IMPLEMENTED),
 ];

@@ -15,8 +15,8 @@
 use libc::sock_filter;
 
 use super::{
-    ALLOW, ARCH_OFFSET, FIRST_ARG_OFFSET, NUMBER_OFFSET, UNKNOWN, arch, equal, load, refuse,
-    return_action,
+    ALLOW, ARCH_OFFSET, FIRST_ARG_OFFSET, NOT_IMPLEMENTED, NUMBER_OFFSET, arch, equal,
+    errno_action, load, return_action,
 };
 
 const SOCKET: u32 = number(libc::SYS_socket);
@@ -53,12 +53,12 @@ const fn number(call: libc::c_long) -> u32 {
 }
 
 /// Continues step `at` with step `then` if the loaded word is `value`, and otherwise with the next step.
-const fn on(at: u8, value: u32, then: u8) -> sock_filter {
+const fn jump_if(at: u8, value: u32, then: u8) -> sock_filter {
     equal(value, then - at - 1, 0)
 }
 
 /// Continues step `at` with one of two steps.
-const fn either(at: u8, value: u32, then: u8, otherwise: u8) -> sock_filter {
+const fn branch_if(at: u8, value: u32, then: u8, otherwise: u8) -> sock_filter {
     equal(value, then - at - 1, otherwise - at - 1)
 }
 
@@ -70,36 +70,36 @@ const fn filter_program(families: [u32; 3]) -> [sock_filter; 27] {
     const FAMILY: u8 = 17;
     const ALLOWED: u8 = 24;
     const REFUSED: u8 = 25;
-    const MISSING: u8 = 26;
+    const ABSENT_CALL: u8 = 26;
     let [compat_socket, compat_socketpair, compat_request_key] = COMPAT_NUMBERS;
     [
         load(ARCH_OFFSET),
-        either(1, arch::NATIVE, 2, COMPAT),
+        branch_if(1, arch::NATIVE, 2, COMPAT),
         load(NUMBER_OFFSET),
-        on(3, SOCKET, FAMILY),
-        on(4, SOCKETPAIR, FAMILY),
-        on(5, IO_URING_SETUP, MISSING),
-        either(6, REQUEST_KEY, MISSING, ALLOWED),
-        either(7, arch::COMPAT, 8, ALLOWED),
+        jump_if(3, SOCKET, FAMILY),
+        jump_if(4, SOCKETPAIR, FAMILY),
+        jump_if(5, IO_URING_SETUP, ABSENT_CALL),
+        branch_if(6, REQUEST_KEY, ABSENT_CALL, ALLOWED),
+        branch_if(7, arch::COMPAT, 8, ALLOWED),
         load(NUMBER_OFFSET),
-        on(9, compat_socket, FAMILY),
-        on(10, compat_socketpair, FAMILY),
-        on(11, IO_URING_SETUP, MISSING),
-        on(12, compat_request_key, MISSING),
-        either(13, COMPAT_SOCKETCALL, 14, ALLOWED),
+        jump_if(9, compat_socket, FAMILY),
+        jump_if(10, compat_socketpair, FAMILY),
+        jump_if(11, IO_URING_SETUP, ABSENT_CALL),
+        jump_if(12, compat_request_key, ABSENT_CALL),
+        branch_if(13, COMPAT_SOCKETCALL, 14, ALLOWED),
         load(FIRST_ARG_OFFSET),
-        on(15, CREATE_SOCKET, REFUSED),
-        either(16, CREATE_PAIR, REFUSED, ALLOWED),
+        jump_if(15, CREATE_SOCKET, REFUSED),
+        branch_if(16, CREATE_PAIR, REFUSED, ALLOWED),
         // The kernel ignores the upper words of both arguments.
         load(FIRST_ARG_OFFSET),
-        on(18, families[0], ALLOWED),
-        on(19, families[1], ALLOWED),
-        on(20, families[2], ALLOWED),
-        either(21, NETLINK, 22, REFUSED),
+        jump_if(18, families[0], ALLOWED),
+        jump_if(19, families[1], ALLOWED),
+        jump_if(20, families[2], ALLOWED),
+        branch_if(21, NETLINK, 22, REFUSED),
         load(PROTOCOL_ARG_OFFSET),
-        either(23, NETLINK_ROUTE, ALLOWED, REFUSED),
+        branch_if(23, NETLINK_ROUTE, ALLOWED, REFUSED),
         return_action(ALLOW),
-        return_action(refuse(libc::EACCES)),
-        return_action(UNKNOWN),
+        return_action(errno_action(libc::EACCES)),
+        return_action(NOT_IMPLEMENTED),
     ]
 }

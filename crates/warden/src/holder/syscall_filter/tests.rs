@@ -2,7 +2,7 @@
 
 use libc::{EACCES, EPERM, sock_filter};
 
-use super::{ALLOW, UNKNOWN, arch, limits, network, refuse};
+use super::{ALLOW, NOT_IMPLEMENTED, arch, errno_action, limits, network};
 
 /// System call of a program: architecture, number and arguments.
 struct Call(u32, i64, [u64; 6]);
@@ -64,7 +64,7 @@ fn socket_actions(filter: &[sock_filter], family: u64, protocol: u64) -> Vec<u32
 
 #[test]
 fn sockets_are_refused_by_their_family() {
-    let refused = refuse(EACCES);
+    let refused = errno_action(EACCES);
     let in_namespace = &network::IN_EMPTY_NAMESPACE;
     for (family, protocol, without_network, with_namespace) in [
         (UNIX, 0, ALLOW, ALLOW),
@@ -89,12 +89,12 @@ fn other_calls_that_reach_a_network_are_refused() {
     let args = |first| [first, 0, 0, 0, 0, 0];
     for filter in [&network::WITHOUT_NETWORK, &network::IN_EMPTY_NAMESPACE] {
         for (call, expected) in [
-            (Call(arch::NATIVE, IO_URING_SETUP, args(8)), UNKNOWN),
-            (Call(arch::COMPAT, IO_URING_SETUP, args(8)), UNKNOWN),
-            (Call(arch::NATIVE, libc::SYS_request_key, args(1)), UNKNOWN),
-            (Call(arch::COMPAT, COMPAT[2], args(1)), UNKNOWN),
-            (Call(arch::COMPAT, SOCKETCALL, args(1)), refuse(EACCES)),
-            (Call(arch::COMPAT, SOCKETCALL, args(8)), refuse(EACCES)),
+            (Call(arch::NATIVE, IO_URING_SETUP, args(8)), NOT_IMPLEMENTED),
+            (Call(arch::COMPAT, IO_URING_SETUP, args(8)), NOT_IMPLEMENTED),
+            (Call(arch::NATIVE, libc::SYS_request_key, args(1)), NOT_IMPLEMENTED),
+            (Call(arch::COMPAT, COMPAT[2], args(1)), NOT_IMPLEMENTED),
+            (Call(arch::COMPAT, SOCKETCALL, args(1)), errno_action(EACCES)),
+            (Call(arch::COMPAT, SOCKETCALL, args(8)), errno_action(EACCES)),
             (Call(arch::COMPAT, SOCKETCALL, args(3)), ALLOW),
             (Call(arch::NATIVE, SOCKETCALL, args(1)), ALLOW),
             (Call(arch::NATIVE, libc::SYS_connect, args(2)), ALLOW),
@@ -109,14 +109,14 @@ fn other_calls_that_reach_a_network_are_refused() {
 fn limits_of_other_processes_are_refused() {
     let args = |pid, new_limit| [pid, 7, new_limit, 0, 0, 0];
     for (call, expected) in [
-        (Call(arch::NATIVE, libc::SYS_prlimit64, args(1, 1 << 32)), refuse(EPERM)),
-        (Call(arch::NATIVE, libc::SYS_prlimit64, args(1, 1)), refuse(EPERM)),
+        (Call(arch::NATIVE, libc::SYS_prlimit64, args(1, 1 << 32)), errno_action(EPERM)),
+        (Call(arch::NATIVE, libc::SYS_prlimit64, args(1, 1)), errno_action(EPERM)),
         (Call(arch::NATIVE, libc::SYS_prlimit64, args(1, 0)), ALLOW),
         (Call(arch::NATIVE, libc::SYS_prlimit64, args(0, 1)), ALLOW),
-        (Call(arch::COMPAT, COMPAT[3], args(1, 1)), refuse(EPERM)),
+        (Call(arch::COMPAT, COMPAT[3], args(1, 1)), errno_action(EPERM)),
         (Call(arch::COMPAT, COMPAT[3], args(0, 1)), ALLOW),
-        (Call(arch::NATIVE, 0x4000_0000 + libc::SYS_socket, args(2, 0)), UNKNOWN),
-        (Call(0x1234, 1, args(0, 0)), UNKNOWN),
+        (Call(arch::NATIVE, 0x4000_0000 + libc::SYS_socket, args(2, 0)), NOT_IMPLEMENTED),
+        (Call(0x1234, 1, args(0, 0)), NOT_IMPLEMENTED),
         (Call(arch::NATIVE, libc::SYS_read, args(1, 1)), ALLOW),
     ] {
         assert_eq!(call.action(&limits::FILTER_PROGRAM), expected, "{:x} {}", call.0, call.1);
