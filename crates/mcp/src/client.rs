@@ -1,0 +1,255 @@
+//! Client of one server.
+
+use std::borrow::Cow;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, Implementation,
+    PaginatedRequestParams, ProtocolVersion, Tool,
+};
+use rmcp::service::{
+    ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _,
+    RunningService, ServiceError,
+};
+use rmcp::{ErrorData, RoleClient};
+use serde_json::{Map, Value};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+
+use crate::answer::ToolAnswer;
+use crate::connection_end::ConnectionEnd;
+use crate::transport::LineTransport;
+
+/// Versions of the protocol without a handshake, the preferred one first.
+const VERSIONS: [ProtocolVersion; 1] = [ProtocolVersion::V_2026_07_28];
+
+/// Greatest number of tools of a server.
+const MAX_TOOLS: usize = 1000;
+
+/// Greatest number of parts in which a server lists its tools.
+const MAX_PAGES: usize = 100;
+
+/// Greatest number of values in all definitions of tools together.
+const MAX_LIST_VALUES: usize = 50_000;
+
+/// Greatest length of all texts in the definitions of tools together, in bytes.
+const MAX_LIST_BYTES: usize = 4 << 20;
+
+/// Greatest length of the message of an error in bytes.
+const MAX_ERROR_BYTES: usize = 16 << 10;
+
+/// Failure of a request. Its text is a sentence without a period and without a text of the server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum McpError {
+    /// The connection has ended. The server may have performed the request.
+    #[error(transparent)]
+    Ended(#[from] ConnectionEnd),
+    /// The server answered with an error.
+    #[error("the MCP server refused the request with the code {code}")]
+    Refused {
+        /// Code of JSON-RPC or of MCP.
+        code: i32,
+        /// Text of the server, or its first 16 KiB.
+        message: String,
+        /// True if the text of the server was longer.
+        is_cut: bool,
+    },
+    /// The client and the server have no version of the protocol in common.
+    #[error(
+        "the MCP server supports neither the version 2026-07-28 of the protocol nor an earlier one"
+    )]
+    Version,
+    /// The answer does not follow the protocol.
+    #[error("the answer of the MCP server does not follow the protocol")]
+    Malformed,
+    /// The tool requests something that this client does not support.
+    #[error("the tool {0}, which is not supported")]
+    Unsupported(&'static str),
+    /// The list of the tools is too long.
+    #[error("the list of the MCP server's tools is too long")]
+    TooManyTools,
+}
+
+/// Tool as a server offers it. All texts are those of the server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListedTool {
+    /// Name.
+    pub name: String,
+    /// Description; empty if there is none.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub input_schema: Map<String, Value>,
+}
+
+/// Connection to a server. Dropping it closes the input of the server.
+#[derive(Debug)]
+pub struct McpClient {
+    service: RunningService<RoleClient, ClientConfig>,
+    end: watch::Receiver<Option<ConnectionEnd>>,
+}
+
+impl McpClient {
+    /// Opens a connection, and negotiates the version of the protocol. `version` is that of this product. There is no
+    /// time limit: a server may never answer.
+    ///
+    /// # Errors
+    /// Returns the end of the connection, the refusal of the server, or the lack of a common version.
+    pub async fn connect(
+        input: impl AsyncWrite + Send + Unpin + 'static,
+        output: impl AsyncRead + Send + Unpin + 'static,
+        version: &str,
+    ) -> Result<Self, McpError> {
+        let (transport, mut end) = LineTransport::new(input, output);
+        let implementation = Implementation::new("algonius-supervisor", version);
+        let config = ClientConfig::new(ClientCapabilities::default(), implementation);
+        let lifecycle = ClientLifecycleMode::Auto {
+            preferred_versions: VERSIONS.to_vec(),
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        };
+        let service = config.serve_with_lifecycle(transport, lifecycle).await;
+        match service {
+            Ok(service) => {
+                // A server chooses how long its answers stay in the cache, and how many.
+                let peer = service.peer();
+                peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
+                Ok(Self { service, end })
+            }
+            Err(error) => Err(start_error(error, &mut end).await),
+        }
+    }
+
+    /// Returns once the connection has ended, with the reason.
+    pub async fn ended(&self) -> ConnectionEnd {
+        let mut end = self.end.clone();
+        end.wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|end| *end)
+            .unwrap_or(ConnectionEnd::Dropped)
+    }
+
+    /// Closes the input of the server, which should exit then. Calls end.
+    pub fn close(&self) {
+        self.service.cancellation_token().cancel();
+    }
+
+    /// Returns true if the connection has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.end.borrow().is_some()
+    }
+
+    /// Lists the tools of the server.
+    ///
+    /// # Errors
+    /// Returns the end of the connection, or the refusal of the server.
+    pub async fn tools(&self) -> Result<Vec<ListedTool>, McpError> {
+        let (mut tools, mut cursor) = (Vec::new(), None);
+        let (mut values, mut bytes) = (0, 0);
+        for _ in 0..MAX_PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = self.service.peer().list_tools(Some(params)).await;
+            let page = match page {
+                Ok(page) => page,
+                Err(error) => return Err(self.request_error(error).await),
+            };
+            for tool in page.tools.into_iter().map(ListedTool::from) {
+                bytes += tool.name.len() + tool.description.len();
+                tool.input_schema.iter().for_each(|(key, value)| {
+                    bytes += key.len();
+                    add_size(value, &mut values, &mut bytes);
+                });
+                tools.push(tool);
+            }
+            let is_too_long = values > MAX_LIST_VALUES || bytes > MAX_LIST_BYTES;
+            if tools.len() > MAX_TOOLS || is_too_long {
+                return Err(McpError::TooManyTools);
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(tools);
+            }
+        }
+        Err(McpError::TooManyTools)
+    }
+
+    /// Calls a tool. If the future is dropped, the server receives a cancellation.
+    ///
+    /// # Errors
+    /// Returns the end of the connection, the refusal of the server, or a request that is not supported.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<ToolAnswer, McpError> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        match self.service.peer().call_tool_once(params).await {
+            Ok(CallToolResponse::Complete(result)) => Ok(ToolAnswer::from(result)),
+            Ok(CallToolResponse::InputRequired(_)) => Err(McpError::Unsupported("requests input")),
+            // The client does not announce that it can wait for a result.
+            Ok(_) => Err(McpError::Unsupported("defers its result")),
+            Err(error) => Err(self.request_error(error).await),
+        }
+    }
+
+    async fn request_error(&self, error: ServiceError) -> McpError {
+        match error {
+            ServiceError::McpError(refusal) => refused(refusal),
+            ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
+                McpError::Ended(self.ended().await)
+            }
+            _ => McpError::Malformed,
+        }
+    }
+}
+
+impl From<Tool> for ListedTool {
+    fn from(tool: Tool) -> Self {
+        let Tool { name, description, input_schema, .. } = tool;
+        Self {
+            name: name.into_owned(),
+            description: description.map(Cow::into_owned).unwrap_or_default(),
+            input_schema: (*input_schema).clone(),
+        }
+    }
+}
+
+/// Adds the number of values in a value, and the length of its texts.
+fn add_size(value: &Value, values: &mut usize, bytes: &mut usize) {
+    *values += 1;
+    match value {
+        Value::String(text) => *bytes += text.len(),
+        Value::Array(items) => items.iter().for_each(|item| add_size(item, values, bytes)),
+        Value::Object(members) => members.iter().for_each(|(key, member)| {
+            *bytes += key.len();
+            add_size(member, values, bytes);
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Returns the failure of a start.
+async fn start_error(
+    error: ClientInitializeError,
+    end: &mut watch::Receiver<Option<ConnectionEnd>>,
+) -> McpError {
+    match error {
+        ClientInitializeError::JsonRpcError(refusal) => refused(refusal),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
+            Box::pin(start_error(*fallback, end)).await
+        }
+        ClientInitializeError::NoCompatibleProtocolVersion { .. } => McpError::Version,
+        ClientInitializeError::ConnectionClosed(_)
+        | ClientInitializeError::TransportError { .. } => {
+            let end = end.wait_for(Option::is_some).await.ok().and_then(|end| *end);
+            McpError::Ended(end.unwrap_or(ConnectionEnd::Dropped))
+        }
+        _ => McpError::Malformed,
+    }
+}
+
+fn refused(refusal: ErrorData) -> McpError {
+    let mut message = refusal.message.into_owned();
+    let is_cut = message.len() > MAX_ERROR_BYTES;
+    message.truncate(message.floor_char_boundary(MAX_ERROR_BYTES));
+    McpError::Refused { code: refusal.code.0, message, is_cut }
+}

@@ -1,0 +1,97 @@
+//! Lines of JSON between the client and a server.
+//!
+//! Only answers to pending requests reach the library. The transport itself answers the requests of the server, and
+//! drops its notifications: the library would start a task for each of them, without a limit.
+
+mod message_filter;
+mod reader;
+mod writer;
+
+use std::io;
+use std::sync::Arc;
+
+use rmcp::RoleClient;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use self::message_filter::MessageFilter;
+use self::reader::MessageReader;
+use self::writer::LineWriter;
+use crate::connection_end::ConnectionEnd;
+
+/// Answers that wait for the library. The reader stops while it has more.
+const MAX_WAITING_ANSWERS: usize = 16;
+
+/// Transport to a server. Dropping it ends the connection.
+pub(crate) struct LineTransport {
+    answers: mpsc::Receiver<RxJsonRpcMessage<RoleClient>>,
+    filter: Arc<MessageFilter>,
+    writer: LineWriter,
+    end: watch::Sender<Option<ConnectionEnd>>,
+    pipes: JoinHandle<()>,
+}
+
+impl LineTransport {
+    /// Creates the transport, and the receiver of its end. It needs a tokio runtime.
+    pub(crate) fn new(
+        input: impl AsyncWrite + Send + Unpin + 'static,
+        output: impl AsyncRead + Send + Unpin + 'static,
+    ) -> (Self, watch::Receiver<Option<ConnectionEnd>>) {
+        let (end_sender, end) = watch::channel(None);
+        let (sender, answers) = mpsc::channel(MAX_WAITING_ANSWERS);
+        let filter = Arc::new(MessageFilter::default());
+        let (writer, writing) = LineWriter::new(input);
+        let reader = MessageReader::new(Arc::clone(&filter), writer.clone(), sender);
+        let pipes_end = end_sender.clone();
+        let pipes = tokio::spawn(async move {
+            let reason = tokio::select! {
+                reason = reader.read(output) => reason,
+                reason = writing => reason,
+            };
+            set_end(&pipes_end, reason);
+        });
+        (Self { answers, filter, writer, end: end_sender, pipes }, end)
+    }
+}
+
+/// Ends the connection, unless it has ended.
+fn set_end(sender: &watch::Sender<Option<ConnectionEnd>>, reason: ConnectionEnd) {
+    sender.send_if_modified(|end| {
+        let is_first = end.is_none();
+        *end = end.or(Some(reason));
+        is_first
+    });
+}
+
+impl Drop for LineTransport {
+    fn drop(&mut self) {
+        // The task owns both pipes.
+        self.pipes.abort();
+        set_end(&self.end, ConnectionEnd::Dropped);
+    }
+}
+
+impl Transport<RoleClient> for LineTransport {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        self.filter.add_sent(&message);
+        // The place in the queue is taken here: the library may poll the futures of two messages in any order.
+        self.writer.write(&message)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        self.answers.recv().await
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        set_end(&self.end, ConnectionEnd::Dropped);
+        Ok(())
+    }
+}

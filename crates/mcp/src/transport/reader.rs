@@ -1,0 +1,91 @@
+//! Reader of the messages of a server.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use rmcp::RoleClient;
+use rmcp::model::{ErrorData, JsonRpcMessage};
+use rmcp::service::RxJsonRpcMessage;
+use tokio::io::AsyncRead;
+use tokio::sync::mpsc;
+use tokio_util::codec::{AnyDelimiterCodec, AnyDelimiterCodecError, FramedRead};
+
+use super::message_filter::{Incoming, MessageFilter};
+use super::writer::LineWriter;
+use crate::connection_end::ConnectionEnd;
+
+/// Greatest length of a message in bytes.
+const MAX_MESSAGE_BYTES: usize = 4 << 20;
+
+/// Greatest number of bytes since the last answer that answer no request.
+const MAX_UNUSED_BYTES: usize = 16 << 20;
+
+/// Reader of the messages of a server, one on each line.
+pub(super) struct MessageReader {
+    filter: Arc<MessageFilter>,
+    writer: LineWriter,
+    answers: mpsc::Sender<RxJsonRpcMessage<RoleClient>>,
+    unused_bytes: usize,
+}
+
+impl MessageReader {
+    pub(super) const fn new(
+        filter: Arc<MessageFilter>,
+        writer: LineWriter,
+        answers: mpsc::Sender<RxJsonRpcMessage<RoleClient>>,
+    ) -> Self {
+        Self { filter, writer, answers, unused_bytes: 0 }
+    }
+
+    /// Reads messages until the connection ends, and returns the reason.
+    pub(super) async fn read(mut self, output: impl AsyncRead + Unpin) -> ConnectionEnd {
+        let codec =
+            AnyDelimiterCodec::new_with_max_length(b"\n".into(), b"\n".into(), MAX_MESSAGE_BYTES);
+        let mut lines = FramedRead::new(output, codec);
+        while let Some(line) = lines.next().await {
+            let read = match line {
+                Ok(line) => self.read_line(&line).await,
+                Err(AnyDelimiterCodecError::MaxChunkLengthExceeded) => {
+                    Err(ConnectionEnd::MessageTooLong)
+                }
+                Err(AnyDelimiterCodecError::Io(_)) => Err(ConnectionEnd::OutputClosed),
+            };
+            if let Err(reason) = read {
+                return reason;
+            }
+        }
+        ConnectionEnd::OutputClosed
+    }
+
+    async fn read_line(&mut self, line: &[u8]) -> Result<(), ConnectionEnd> {
+        match self.filter.classify(line) {
+            Incoming::Answer(id) => {
+                self.unused_bytes = 0;
+                let answer = serde_json::from_slice(line).unwrap_or_else(|_form| {
+                    let error = ErrorData::internal_error("the answer has an unknown form", None);
+                    JsonRpcMessage::error(error, Some(id))
+                });
+                return self.forward(answer).await;
+            }
+            Incoming::TooComplex => return Err(ConnectionEnd::MessageTooComplex),
+            Incoming::ErrorWithoutId => {
+                if let Ok(error) = serde_json::from_slice(line) {
+                    self.forward(error).await?;
+                }
+            }
+            Incoming::Request(answer) => {
+                _ = self.writer.write(&answer).await; // The writer ends the connection if it fails.
+            }
+            Incoming::Unused => {}
+        }
+        self.unused_bytes += line.len() + 1;
+        match self.unused_bytes > MAX_UNUSED_BYTES {
+            true => Err(ConnectionEnd::TooMuchUnrequested),
+            false => Ok(()),
+        }
+    }
+
+    async fn forward(&self, answer: RxJsonRpcMessage<RoleClient>) -> Result<(), ConnectionEnd> {
+        self.answers.send(answer).await.map_err(|_closed| ConnectionEnd::Dropped)
+    }
+}

@@ -1,0 +1,71 @@
+//! Writer of messages to a server.
+
+use std::io;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use crate::connection_end::ConnectionEnd;
+
+/// Time in which the server has to read a message. A pipe holds 64 KiB, so only a server that does not read exceeds it.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Line to write, and the receiver of the result. A dropped sender means that the line is not written.
+type QueuedLine = (Vec<u8>, oneshot::Sender<()>);
+
+/// Queue of the messages to a server. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct LineWriter(mpsc::UnboundedSender<QueuedLine>);
+
+impl LineWriter {
+    /// Creates a queue, and the future that writes its messages in their order, one on each line, until the connection
+    /// ends. The future owns the input of the server.
+    pub(super) fn new(
+        input: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> (Self, impl Future<Output = ConnectionEnd> + Send + 'static) {
+        let (sender, queue) = mpsc::unbounded_channel();
+        (Self(sender), write_lines(input, queue))
+    }
+
+    /// Queues a message at once, and returns the future of its end.
+    pub(super) fn write<M: Serialize + 'static>(
+        &self,
+        message: &M,
+    ) -> impl Future<Output = io::Result<()>> + Send + use<M> {
+        let (sender, written) = oneshot::channel();
+        let queued = serde_json::to_vec(message).map_err(io::Error::other).and_then(|mut line| {
+            line.push(b'\n');
+            self.0.send((line, sender)).map_err(|_closed| closed())
+        });
+        async move {
+            queued?;
+            written.await.map_err(|_dropped| closed())
+        }
+    }
+}
+
+fn closed() -> io::Error {
+    io::ErrorKind::BrokenPipe.into()
+}
+
+/// Writes lines until one fails. A failure ends the connection, because a part of the line may have been written.
+async fn write_lines(
+    mut input: impl AsyncWrite + Unpin,
+    mut queue: mpsc::UnboundedReceiver<QueuedLine>,
+) -> ConnectionEnd {
+    while let Some((line, written)) = queue.recv().await {
+        let write = async {
+            input.write_all(&line).await?;
+            input.flush().await
+        };
+        match timeout(WRITE_TIMEOUT, write).await {
+            Ok(Ok(())) => _ = written.send(()), // The sender of a message may wait no longer.
+            Ok(Err(_)) => return ConnectionEnd::InputClosed,
+            Err(_) => return ConnectionEnd::InputUnread,
+        }
+    }
+    ConnectionEnd::Dropped
+}
