@@ -3,6 +3,7 @@
 mod adapters;
 mod files;
 mod lease_orders;
+pub mod mcp;
 pub mod models;
 mod output;
 pub mod program;

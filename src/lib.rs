@@ -34,6 +34,7 @@ use app::observability_setup::RunningObservability;
 use app::reload::ReloadHandle;
 use app::startup::StartedService;
 use config::{ConfigSource, Settings};
+use drivers::mcp::McpServers;
 use observe::Instruments;
 use platform::clock::WallClock;
 use platform::host_metrics::SystemMetrics;
@@ -42,10 +43,9 @@ use serve::http::listen::ShutdownHandle;
 
 /// Running service.
 pub struct RunningService {
-    url: String,
-    scheme: &'static str,
-    address: SocketAddr,
+    listener: ListenerAddress,
     tree: SupervisionTree,
+    mcp_servers: McpServers,
     push_worker: Option<PushWorker>,
     observability: RunningObservability,
     store: Arc<Store>,
@@ -54,6 +54,13 @@ pub struct RunningService {
     server_handle: JoinHandle<io::Result<()>>,
     reload_handle: ReloadHandle,
     reloader: JoinHandle<()>,
+}
+
+/// Address of the listener, in the forms that others need.
+struct ListenerAddress {
+    url: String,
+    scheme: &'static str,
+    address: SocketAddr,
 }
 
 /// Returns the capabilities of this machine for holding programs. May take some time.
@@ -148,19 +155,19 @@ impl RunningService {
     /// Returns the URL at which callers reach the service.
     #[must_use]
     pub fn url(&self) -> &str {
-        &self.url
+        &self.listener.url
     }
 
     /// Returns the scheme of the listener: `http` or `https`.
     #[must_use]
     pub const fn scheme(&self) -> &'static str {
-        self.scheme
+        self.listener.scheme
     }
 
     /// Returns the listen address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.listener.address
     }
 
     /// Returns the metrics and telemetry of the service.
@@ -195,6 +202,7 @@ impl RunningService {
         self.tree.stop_or_kill(deadline, wait_until_true(stop_now.clone()), kill).await;
         self.shutdown_handle.graceful_shutdown(Some(Duration::from_secs(2)));
         let shutdown = async {
+            self.mcp_servers.end_all().await;
             if let Ok(Err(error)) = self.server_handle.await {
                 tracing::error!(%error, "the listener had failed");
             }

@@ -6,6 +6,8 @@
 
 #[path = "clients/kits.rs"]
 mod kits;
+#[path = "clients/mcp.rs"]
+mod mcp;
 #[path = "clients/registry.rs"]
 mod registry;
 #[path = "clients/sdk.rs"]

@@ -25,11 +25,12 @@ use crate::app::confinement;
 use crate::app::confinement::{AgentUserSettings, HostContext};
 use crate::app::program_versions::{ProgramRegistry, VersionRequester};
 use crate::config::{Agent, AgentWorker, ServerSettings, ServiceFiles};
+use crate::drivers::mcp::McpServers;
 use crate::drivers::models::ModelConnections;
+use crate::drivers::program::backend_process::BackendLauncher;
 use crate::drivers::program::context::{DriverContext, SharedDriverContext, folder_name};
 use crate::drivers::program::driver::ProcessDriver;
 use crate::drivers::program::service_paths::ServicePaths;
-use crate::drivers::program::tool_process::ToolLauncher;
 use crate::drivers::remote::{RemoteConnections, RemoteDriver};
 use crate::drivers::tools::{ToolHandlers, ToolServices};
 
@@ -68,13 +69,13 @@ impl AgentFactory {
         let shared_context =
             Arc::new(SharedDriverContext::new(driver_context, service_paths, sessions));
         shared_context.prepare()?;
+        let (context, warden) = (Arc::clone(&shared_context), Arc::clone(&holders) as _);
+        let launcher = BackendLauncher { context, warden };
         let tool_services = ToolServices {
             clock: Arc::clone(clock),
             notes: Arc::<Store>::clone(store),
-            launcher: ToolLauncher {
-                context: Arc::clone(&shared_context),
-                warden: Arc::clone(&holders) as _,
-            },
+            servers: McpServers::new(launcher.clone()),
+            launcher,
         };
         let agent_users = agent_user_settings(server);
         let program_registry = ProgramRegistry::new();
@@ -140,6 +141,11 @@ impl AgentFactory {
         &self.holders
     }
 
+    /// Returns the MCP servers.
+    pub(crate) const fn mcp_servers(&self) -> &McpServers {
+        &self.tool_services.servers
+    }
+
     /// Returns the registry of the programs.
     pub(crate) const fn program_registry(&self) -> &ProgramRegistry {
         &self.program_registry
@@ -169,9 +175,9 @@ impl AgentFactory {
                 let driver = Arc::new(TeamDriver::new(self.requests_slot.clone()));
                 return AgentDefinition { spec, driver };
             }
-            AgentWorker::Cognitive { provider, programs } => {
+            AgentWorker::Cognitive { provider, sources } => {
                 let completions = Arc::new(self.model_connections.client(provider));
-                let tools = Arc::new(ToolHandlers::new(self.tool_services.clone(), programs));
+                let tools = Arc::new(ToolHandlers::new(self.tool_services.clone(), sources));
                 let slot = self.requests_slot.clone();
                 let driver = Arc::new(CognitiveDriver::new(slot, completions, tools));
                 return AgentDefinition { spec, driver };

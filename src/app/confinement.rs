@@ -15,7 +15,7 @@ use algonius_actors::model::agent::Access;
 use algonius_actors::model::host::boundary::BoundaryGap;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::model::host::sandbox::{Confinement, IsolationRequirement, Sandbox};
-use algonius_actors::model::program::tool_program::ToolProgram;
+use algonius_actors::model::program::backend_program::BackendProgram;
 
 use self::boundary_facts::{Placement, has_own_user};
 use self::users::UserAssignments;
@@ -33,7 +33,7 @@ pub(crate) struct HostContext<'m> {
 /// Decides how an agent is isolated, and warns if the isolation leaves gaps.
 pub(crate) fn decide_sandbox(agent: &mut Agent, host: &HostContext<'_>) -> Result<(), StartError> {
     decide_isolation(agent, host);
-    check_tool_sandboxes(agent, host)?;
+    check_backend_sandboxes(agent, host)?;
     let (spec, program) = (&agent.spec, agent.program());
     let Some(program) = program.filter(|_| spec.enabled) else { return Ok(()) };
     if has_own_user(program) && !host.capabilities.users {
@@ -62,36 +62,36 @@ pub(crate) fn decide_sandbox(agent: &mut Agent, host: &HostContext<'_>) -> Resul
     Ok(())
 }
 
-/// Checks the isolation of the programs of an agent's tools, and warns if it leaves gaps.
-fn check_tool_sandboxes(agent: &Agent, host: &HostContext<'_>) -> Result<(), StartError> {
+/// Checks the isolation of the programs behind an agent's tools, and warns if it leaves gaps.
+fn check_backend_sandboxes(agent: &Agent, host: &HostContext<'_>) -> Result<(), StartError> {
     if !agent.spec.enabled {
         return Ok(());
     }
-    for (tool, program) in agent.tool_programs() {
+    for (backend, program) in agent.backends() {
         let (confinement, agent) = (&program.confinement, &agent.spec.id);
-        let gaps = confinement.boundary.warning("the tool");
+        let gaps = confinement.boundary.warning(&format!("the {}", backend.noun()));
         let mechanisms = describe_mechanisms(host.capabilities);
-        if falls_short((ToolProgram::ACCESS, confinement), &program.sandbox) {
-            let (agent, tool) = (agent.clone(), tool.to_owned());
+        if falls_short((BackendProgram::ACCESS, confinement), &program.sandbox) {
+            let agent = agent.clone();
             let gaps = gaps.map(|gaps| format!(": {gaps}")).unwrap_or_default();
-            return Err(StartError::ToolSandbox { agent, tool, mechanisms, gaps });
+            return Err(StartError::BackendSandbox { agent, backend, mechanisms, gaps });
         }
         if confinement.enforcement.is_incomplete() {
             let enforcement = confinement.enforcement.as_str();
-            tracing::warn!(%agent, tool, enforcement, mechanisms, "sandbox not enforced for tool");
+            tracing::warn!(%agent, %backend, enforcement, mechanisms, "sandbox not enforced for backend program");
         }
         if let Some(gaps) = gaps {
             let level = confinement.boundary.level.as_str();
-            tracing::warn!(%agent, tool, level, gaps, "tool is not isolated from the service");
+            tracing::warn!(%agent, %backend, level, gaps, "backend program is not isolated from the service");
         }
     }
     Ok(())
 }
 
-/// Decides the isolation of an agent and of its tools on a machine, whether that suffices or not. Reads files.
+/// Decides the isolation of an agent and of the programs behind its tools, whether that suffices or not. Reads files.
 pub(crate) fn decide_isolation(agent: &mut Agent, host: &HostContext<'_>) {
-    for (_, program) in agent.tool_programs_mut() {
-        decide_tool_isolation(program, host);
+    for (_, program) in agent.backends_mut() {
+        decide_backend_isolation(program, host);
     }
     let Some(program) = agent.program().cloned() else { return };
     if program.sandbox.roots.is_none() {
@@ -115,21 +115,21 @@ pub(crate) fn decide_isolation(agent: &mut Agent, host: &HostContext<'_>) {
     }
 }
 
-fn decide_tool_isolation(program: &mut ToolProgram, host: &HostContext<'_>) {
+fn decide_backend_isolation(program: &mut BackendProgram, host: &HostContext<'_>) {
     if program.sandbox.roots.is_none() {
-        program.sandbox.roots = Some(Placement::of_tool(program).resolve_roots(host.files));
+        program.sandbox.roots = Some(Placement::of_backend(program).resolve_roots(host.files));
     }
     let sockets = &host.capabilities.sockets;
-    let boundary_facts = Placement::of_tool(program).boundary_facts((host.files, sockets));
+    let boundary_facts = Placement::of_backend(program).boundary_facts((host.files, sockets));
     program.confinement = choose_confinement(
-        ToolProgram::ACCESS,
+        BackendProgram::ACCESS,
         &program.sandbox,
         host.capabilities.sandbox_capabilities(),
         &boundary_facts,
     );
 }
 
-/// Returns true if the isolation of an agent or a tool falls short of the required isolation.
+/// Returns true if the isolation of an agent or a backend program falls short of the required isolation.
 pub(crate) fn falls_short(
     (access, confinement): (Access, &Confinement),
     sandbox: &Sandbox,

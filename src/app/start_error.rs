@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use algonius_actors::model::id::AgentId;
+use algonius_actors::model::program::backend_program::BackendRole;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_store::StoreError;
 
@@ -117,19 +118,20 @@ pub enum StartError {
         /// Gaps of the boundary: the actions that remain possible for the agent.
         gaps: String,
     },
-    /// The sandbox of a tool's program is required and not available.
+    /// The sandbox of a backend program's program is required and not available.
     #[error(
-        "this system cannot enforce the sandbox of the tool `{tool}` of the agent `{agent}` ({mechanisms}){gaps}; \
-         `handler.sandbox.required = false` starts the service nevertheless"
+        "this system cannot enforce the sandbox of the {backend} of the agent `{agent}` ({mechanisms}){gaps}; \
+         `{} = false` starts the service nevertheless",
+        backend.program_key("sandbox.required")
     )]
-    ToolSandbox {
+    BackendSandbox {
         /// Id of the agent.
         agent: AgentId,
-        /// Name of the tool.
-        tool: String,
+        /// Backend program.
+        backend: BackendRole,
         /// Sandbox mechanisms of the machine.
         mechanisms: String,
-        /// Gaps of the boundary: the actions that remain possible for the tool.
+        /// Gaps of the boundary: the actions that remain possible for the program.
         gaps: String,
     },
     /// The user of an agent is not available.
@@ -151,16 +153,17 @@ pub enum StartError {
         /// Missing capability.
         reason: &'static str,
     },
-    /// A control group is required for a tool and not available.
+    /// A control group is required for a backend program and not available.
     #[error(
-        "the tool `{tool}` of the agent `{agent}` requires a control group, and {reason}; \
-         `handler.resources.group = \"auto\"` starts the service nevertheless"
+        "the {backend} of the agent `{agent}` requires a control group, and {reason}; \
+         `{} = \"auto\"` starts the service nevertheless",
+        backend.program_key("resources.group")
     )]
-    ToolControlGroup {
+    BackendControlGroup {
         /// Id of the agent.
         agent: AgentId,
-        /// Name of the tool.
-        tool: String,
+        /// Backend program.
+        backend: BackendRole,
         /// Missing capability.
         reason: &'static str,
     },

@@ -29,7 +29,7 @@ use crate::app::resources::ServiceResources;
 use crate::app::schedule_template::TemplateRenderer;
 use crate::config::{self, ConfigSource, SchedulerSettings, Settings};
 use crate::serve::http::listen::{self, ShutdownHandle};
-use crate::{RunningService, StartError};
+use crate::{ListenerAddress, RunningService, StartError};
 
 /// Interval between two searches for sealed inputs to erase, if the history has no bounds.
 const INPUT_ERASE_INTERVAL: Duration = Duration::from_secs(600);
@@ -108,6 +108,7 @@ impl StartedService {
         let (reload_handle, reload_state) =
             reload::channel(&store, settings.observability.log.level, source.file());
         let holders = Arc::clone(agent_factory.holders());
+        let mcp_servers = agent_factory.mcp_servers().clone();
         let static_state = StaticState {
             address,
             scheme,
@@ -142,10 +143,9 @@ impl StartedService {
         let server_handle =
             tokio::spawn(listen::serve(listener, certificates, routes, listen_limits, shutdown));
         Ok(RunningService {
-            url,
-            scheme,
-            address,
+            listener: ListenerAddress { url, scheme, address },
             tree,
+            mcp_servers,
             push_worker,
             observability,
             store: service_store,

@@ -2,6 +2,7 @@
 
 pub(super) mod agent_program;
 mod agents;
+mod backend_program;
 pub(super) mod environment;
 pub(super) mod finding;
 mod listen_address;
@@ -10,7 +11,6 @@ mod model_provider;
 mod network;
 mod paths;
 mod resource_limits;
-mod tool_program;
 mod version;
 
 use std::path::Path;

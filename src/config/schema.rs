@@ -49,6 +49,9 @@ otlp_endpoint = "http://127.0.0.1:4318"
 [tools.x]
 handler = { kind = "command", command = "cat", resources = { memory_bytes = 1048576, processes = 1 } }
 inputs = { x = { type = "string" } }
+[mcp.servers.x]
+command = "cat"
+resources = { memory_bytes = 1048576, processes = 1 }
 "#;
 
 /// Item types of the lists whose items are not texts.

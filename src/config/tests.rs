@@ -22,9 +22,9 @@ use super::*;
 
 mod access;
 mod agent;
+mod cognition;
 mod host;
 mod inputs;
-mod models;
 mod presets;
 mod pressure;
 mod redaction;
@@ -33,7 +33,6 @@ mod schedules;
 mod schema;
 mod shipped_files;
 mod tls;
-mod tool_programs;
 
 /// Agent to which most tests add a line.
 const CAT: &str = "[agents.a]\ncommand = \"cat\"\n";

@@ -1,6 +1,7 @@
 //! Output of a program on its way to the ledger, and what is detected in it.
 
 pub(super) mod display_label;
+pub(in crate::drivers) mod error_tail;
 pub(super) mod model_retries;
 pub(super) mod prompt_detection;
 pub(super) mod pump;

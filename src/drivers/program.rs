@@ -1,6 +1,7 @@
 //! Driver of command-line programs: one process for each attempt, or one process for a conversation.
 
 mod attempt;
+pub mod backend_process;
 pub mod context;
 pub mod driver;
 mod environment;
@@ -11,7 +12,6 @@ mod sandbox;
 pub mod service_paths;
 mod session_resume;
 mod success_checks;
-pub mod tool_process;
 pub mod version;
 mod workspace;
 

@@ -1,7 +1,8 @@
-//! Handlers of the tools that cognitive agents call: the clock, the notes, and programs.
+//! Handlers of the tools that cognitive agents call: the clock, the notes, programs, and MCP servers.
 
 mod command;
 mod notes;
+mod server_tool;
 
 #[cfg(test)]
 mod tests;
@@ -9,19 +10,21 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use algonius_actors::model::agent::cognitive::ToolHandler;
-use algonius_actors::model::program::tool_program::ToolProgram;
+use algonius_actors::model::agent::cognitive::{ToolHandler, ToolSpec};
+use algonius_actors::model::completion::ToolDefinitions;
+use algonius_actors::model::program::tool_sources::ToolSources;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::notes::Notes;
-use algonius_actors::ports::tools::{CallStop, ToolInvocation, Tools};
+use algonius_actors::ports::tools::{CallStop, TextRedactor, ToolInvocation, Tools};
 use async_trait::async_trait;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::json;
 
-use super::program::tool_process::ToolLauncher;
+use super::mcp::{McpServers, ServerHandle};
+use super::program::backend_process::BackendLauncher;
 
-/// Programs of tools by the names of the tools.
-pub type ToolPrograms = BTreeMap<String, Arc<ToolProgram>>;
+/// Greatest length of a result, in bytes.
+const MAX_RESULT_BYTES: usize = 1 << 20;
 
 /// Services that the handlers of all agents share. Cheap to clone.
 #[derive(Clone)]
@@ -31,7 +34,9 @@ pub struct ToolServices {
     /// Notes of all agents.
     pub notes: Arc<dyn Notes>,
     /// Starter of programs.
-    pub launcher: ToolLauncher,
+    pub launcher: BackendLauncher,
+    /// MCP servers.
+    pub servers: McpServers,
 }
 
 /// Handlers of the tools of an agent. The run has checked the arguments against the tool's inputs.
@@ -42,16 +47,22 @@ pub struct ToolServices {
 /// | `AddNote` | `text`: string | `{"stored": true}` |
 /// | `SearchNotes` | `query`: string, optional | `[{"at": "2027-01-15T08:00:00Z", "text": "…"}]` |
 /// | `Command` | those of the tool | standard output of the program |
+/// | `Mcp` | those of the server | answer of the server |
 pub struct ToolHandlers {
     services: ToolServices,
-    programs: ToolPrograms,
+    sources: ToolSources,
+    /// Servers by their names.
+    servers: BTreeMap<String, Arc<ServerHandle>>,
 }
 
 impl ToolHandlers {
-    /// Creates the handlers of an agent whose tools have these programs.
+    /// Creates the handlers of an agent with these programs behind its tools.
     #[must_use]
-    pub const fn new(services: ToolServices, programs: ToolPrograms) -> Self {
-        Self { services, programs }
+    pub fn new(services: ToolServices, sources: ToolSources) -> Self {
+        let servers = sources.servers.iter();
+        let servers =
+            servers.map(|(name, server)| (name.clone(), services.servers.handle(server))).collect();
+        Self { services, sources, servers }
     }
 
     fn present_time(&self) -> String {
@@ -62,6 +73,14 @@ impl ToolHandlers {
 
 #[async_trait]
 impl Tools for ToolHandlers {
+    async fn definitions(
+        &self,
+        tools: &[Arc<ToolSpec>],
+        redactor: &TextRedactor,
+    ) -> ToolDefinitions {
+        self.server_definitions(tools, redactor).await
+    }
+
     async fn call(&self, call: ToolInvocation, mut stop: CallStop) -> Result<String, String> {
         match call.tool.handler {
             ToolHandler::Clock => Ok(self.present_time()),
@@ -69,6 +88,7 @@ impl Tools for ToolHandlers {
             ToolHandler::SearchNotes => stop.interrupt(self.search_notes(&call)).await,
             // Its processes would outlive a dropped future.
             ToolHandler::Command => self.run_command(call, stop).await,
+            ToolHandler::Mcp => stop.interrupt(self.call_server(call)).await,
         }
     }
 }

@@ -82,6 +82,11 @@ struct LogWriter {
     log_handle: LogHandle,
 }
 
+/// Returns true for events of the MCP library. They contain texts of servers, which may hold secrets.
+fn writes_foreign_text(target: &str) -> bool {
+    target.starts_with("rmcp")
+}
+
 impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for LogWriter {
     fn on_new_span(
         &self,
@@ -90,7 +95,8 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for LogWriter {
         context: Context<'_, S>,
     ) {
         // The spans that ractor creates for each actor contain nothing that a reader knows.
-        if attributes.metadata().target().starts_with("ractor") {
+        let target = attributes.metadata().target();
+        if target.starts_with("ractor") || writes_foreign_text(target) {
             return;
         }
         if let Some(span) = context.span(id) {
@@ -101,6 +107,9 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for LogWriter {
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        if writes_foreign_text(event.metadata().target()) {
+            return;
+        }
         let mut fields = LogFields::default();
         for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
             if let Some(span_fields) = span.extensions().get::<LogFields>() {

@@ -17,6 +17,10 @@ pub(crate) enum ClientPackages {
     Frameworks03,
     /// Frameworks and tools that support A2A 1.0.
     Frameworks10,
+    /// Official MCP servers in Python.
+    McpPython,
+    /// Official MCP servers in JavaScript.
+    McpJavaScript,
     /// The client of Prometheus.
     Prometheus,
     /// Validator and client of OpenAPI documents.
@@ -56,6 +60,8 @@ impl ClientPackages {
             Self::Frameworks10 => client.arg("1.0"),
             Self::Python03
             | Self::Python10
+            | Self::McpPython
+            | Self::McpJavaScript
             | Self::Prometheus
             | Self::OpenApi
             | Self::Kit03
@@ -66,7 +72,11 @@ impl ClientPackages {
     }
 
     /// Returns the folder of the SDK. Installs the SDK first if it is missing or of another version.
-    fn installed_folder(&self) -> Result<PathBuf, String> {
+    ///
+    /// # Errors
+    ///
+    /// The reason why a registry did not deliver the SDK.
+    pub(crate) fn installed_folder(&self) -> Result<PathBuf, String> {
         let (name, requirements) = self.requirements();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("clients-{name}"));
         fs::create_dir_all(env!("CARGO_TARGET_TMPDIR")).expect("a folder for what tests make");
@@ -96,7 +106,7 @@ impl ClientPackages {
 
     /// Returns whether the package comes from `PyPI`, and not from npm.
     const fn is_python(&self) -> bool {
-        !matches!(self, Self::JavaScript03 | Self::JavaScript10)
+        !matches!(self, Self::JavaScript03 | Self::JavaScript10 | Self::McpJavaScript)
     }
 
     /// A name for its folder, and what is installed, by exact version.
@@ -106,6 +116,8 @@ impl ClientPackages {
             Self::Python10 => ("python10", include_str!("python10.txt")),
             Self::Frameworks03 => ("frameworks03", include_str!("frameworks03.txt")),
             Self::Frameworks10 => ("frameworks10", include_str!("frameworks10.txt")),
+            Self::McpPython => ("mcp-python", include_str!("mcp.txt")),
+            Self::McpJavaScript => ("mcp-javascript", include_str!("mcp.json")),
             Self::Prometheus => ("prometheus", include_str!("metrics.txt")),
             Self::OpenApi => ("openapi", include_str!("api.txt")),
             Self::Kit03 => ("kit03", include_str!("kits03.txt")),

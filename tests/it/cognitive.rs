@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::harness::client::{completed_with, failed_with, id, json_rpc_call, outcome, state};
 use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
 use crate::harness::processes::{cpu_ticks, peak_memory, reset_peak_memory};
+use crate::harness::steps::steps;
 use crate::harness::{Service, Setup, message, poll_until};
 
 /// Tools, and agents with them. `MODEL` is the address of the model.
@@ -45,11 +46,6 @@ async fn start() -> (MockModel, Service) {
     let model = MockModel::start(&[]);
     let service = setup(&model).start().await;
     (model, service)
-}
-
-async fn steps(service: &Service, id: &str) -> Vec<Value> {
-    let list = service.get(&format!("/api/v1/executions/{id}/steps")).await.json();
-    list["steps"].as_array().unwrap().clone()
 }
 
 /// Returns steps as `turn type tool`.

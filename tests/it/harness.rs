@@ -9,6 +9,7 @@ pub(crate) mod mock_model;
 pub(crate) mod processes;
 pub(crate) mod service;
 mod startup;
+pub(crate) mod steps;
 pub(crate) mod wait;
 
 pub(crate) use client::{ServiceClient, TestResponse, json_rpc_call, message, message_with_id};

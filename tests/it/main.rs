@@ -56,6 +56,7 @@ mod live_output;
 mod logs;
 mod malformed;
 mod manual;
+mod mcp_servers;
 mod name_lookup;
 mod non_utf8_output;
 mod observe;

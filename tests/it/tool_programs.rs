@@ -8,8 +8,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, id, outcome};
+use crate::harness::client::id;
 use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
+use crate::harness::steps::{ends_of_calls, error, observation, steps};
 use crate::harness::{Service, Setup};
 
 /// Tools, and an agent with them. `MODEL` is the address of the model.
@@ -84,34 +85,6 @@ fn script(text: &str) -> (&'static str, Value) {
     ("shell", json!({ "script": text }))
 }
 
-/// Calls tools one after the other, and returns the type and the text of the end of each call.
-async fn ends_of_calls(service: &Service, list: &[(&str, Value)]) -> Vec<(String, String)> {
-    let turns = list.iter().map(|call| calls(std::slice::from_ref(call)));
-    let turns: Vec<_> = turns.chain([final_answer("done")]).collect();
-    let task = service.send("worker", &directed("go", &turns)).await;
-    assert_eq!(outcome(&task), completed_with("done"), "{task}");
-    let steps = steps(service, &id(&task)).await;
-    let ends = steps.iter().filter(|step| step["call"].is_number());
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut ends: Vec<_> =
-        ends.map(|step| (text(&step["stepType"]), text(&step["text"]))).collect();
-    assert_eq!(ends.pop(), Some(("observation".to_owned(), "done".to_owned())));
-    ends
-}
-
-async fn steps(service: &Service, id: &str) -> Vec<Value> {
-    let list = service.get(&format!("/api/v1/executions/{id}/steps")).await.json();
-    list["steps"].as_array().unwrap().clone()
-}
-
-fn observation(text: impl Into<String>) -> (String, String) {
-    ("observation".to_owned(), text.into())
-}
-
-fn error(text: impl Into<String>) -> (String, String) {
-    ("error".to_owned(), text.into())
-}
-
 #[tokio::test]
 async fn a_tool_passes_arguments_to_its_program() {
     let (_model, service) = start().await;
@@ -132,7 +105,7 @@ async fn a_tool_passes_arguments_to_its_program() {
         observation("a\nb"),
         observation(""),
     ];
-    assert_eq!(ends_of_calls(&service, &list).await, expected);
+    assert_eq!(ends_of_calls(&service, "worker", &list).await, expected);
 }
 
 #[tokio::test]
@@ -178,7 +151,7 @@ async fn a_value_of_the_model_is_no_option() {
         refusal("-1"),
         refusal("-n"),
     ];
-    assert_eq!(ends_of_calls(&service, &list).await, expected);
+    assert_eq!(ends_of_calls(&service, "worker", &list).await, expected);
 }
 
 #[tokio::test]
@@ -194,7 +167,7 @@ async fn a_failed_program_is_an_error_that_the_model_reads() {
         script("yes why | head -c 100000 >&2; exit 1"),
         script("echo after"),
     ];
-    let mut ends = ends_of_calls(&service, &list).await;
+    let mut ends = ends_of_calls(&service, "worker", &list).await;
     let (kind, long) = ends.remove(6);
     let start = "the program ended with exit code 1: ";
     assert!(kind == "error" && long.starts_with(start) && long.ends_with("why"), "{long}");
@@ -226,7 +199,7 @@ async fn the_model_receives_no_secret_of_a_tool() {
         // The kept end of this output starts in the middle of a key.
         script("for i in $(seq 200); do printf %s $TOOL_KEY; done >&2; exit 1"),
     ];
-    let ends = ends_of_calls(&service, &list).await;
+    let ends = ends_of_calls(&service, "worker", &list).await;
     assert_eq!((16 << 10) % KEY.len(), 81, "the part of the key at the cut");
     assert_eq!(ends[3], error("the program ended with exit code 1"));
     let (requests, ends) = (Value::from(model.requests().await).to_string(), format!("{ends:?}"));
@@ -248,7 +221,7 @@ async fn a_reload_replaces_the_program_of_a_tool() {
     fs::write(text, changed).unwrap();
     let reloaded = service.command(&["reload"], "").await;
     assert!(reloaded.stdout.contains("worker"), "{reloaded:?}");
-    let ends = ends_of_calls(&service, &[script("echo $1")]).await;
+    let ends = ends_of_calls(&service, "worker", &[script("echo $1")]).await;
     assert_eq!(ends, [observation("changed\n")]);
     drop(model);
 }

@@ -30,7 +30,7 @@ const EDGE_MODULES: &[Module] = &[
     module("alert", &["algonius_warden", "push"], &["decide", "model"]),
     module(
         "drivers",
-        &["algonius_a2a", "algonius_protocols", "algonius_warden", "platform"],
+        &["algonius_a2a", "algonius_mcp", "algonius_protocols", "algonius_warden", "platform"],
         &["decide", "driver", "model", "ports"],
     ),
     module(
@@ -41,6 +41,7 @@ const EDGE_MODULES: &[Module] = &[
     module(
         "app",
         &[
+            "ListenerAddress",
             "RunningService",
             "StartError",
             "algonius_redact",

@@ -1,6 +1,8 @@
-//! Text of an attempt before it is stored: redaction while it arrives, truncation, sealing.
+//! Text of an attempt before it is stored: redaction while it arrives, truncation, sealing, and
+//! characters that a reader does not see.
 
 pub mod artifact_stream;
+pub mod characters;
 pub mod early_redaction;
 pub mod redact_parts;
 pub mod redact_question;

@@ -1,5 +1,6 @@
 //! Completion: one request to a language model, and its reply.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::Value;
@@ -86,6 +87,18 @@ pub struct OfferedTool {
     /// JSON Schema of the arguments: an object.
     pub parameters: Value,
 }
+
+/// Definition of a tool by its MCP server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolDefinition {
+    /// Description for the model.
+    pub description: String,
+    /// JSON Schema of the arguments: an object.
+    pub parameters: Value,
+}
+
+/// Definitions by the names of the tools.
+pub type ToolDefinitions = BTreeMap<String, ToolDefinition>;
 
 /// Request to a model.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,8 +1,11 @@
 //! Configured command-line program: its start, its input, its output and its success criteria.
 
+pub mod backend_program;
+pub mod mcp_server;
 pub mod program_runtime;
 pub mod stdio_protocol;
 pub mod tool_program;
+pub mod tool_sources;
 pub mod version;
 
 use std::collections::BTreeMap;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use crate::model::agent::cognitive::ToolSpec;
+use crate::model::completion::ToolDefinitions;
 use crate::model::id::{AgentId, ExecutionId};
 
 /// Call of a tool. The arguments are checked against the tool's inputs, and raw.
@@ -102,9 +103,17 @@ impl CallStopSender {
 /// Tools of this service.
 #[async_trait]
 pub trait Tools: Send + Sync + 'static {
+    /// Returns the redacted definitions of those of the tools that MCP servers define. May start the servers. If a
+    /// server gives no definition of a tool, the description states the reason.
+    async fn definitions(
+        &self,
+        tools: &[Arc<ToolSpec>],
+        redactor: &TextRedactor,
+    ) -> ToolDefinitions;
+
     /// Performs a call, and returns its result as text. After the order to stop, the call returns soon, and without a
-    /// meaningful result. When it has returned, no process and no file of it is left. If the future is dropped instead,
-    /// both are removed in the background.
+    /// meaningful result. When it has returned, no process and no file of it is left, except those of an MCP server,
+    /// which receives a cancellation. If the future is dropped instead, this happens in the background.
     ///
     /// # Errors
     /// Returns a sentence for the model that explains the failure.

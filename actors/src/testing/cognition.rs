@@ -14,10 +14,12 @@ use crate::model::agent::cognitive::{
     CognitiveLayer, CognitiveSpec, InputType, ModelReference, ToolHandler, ToolInput, ToolSpec,
 };
 use crate::model::agent::{AgentSpec, RetrySpec, WorkerFacts};
-use crate::model::completion::{CompletionRequest, ModelMessage, ModelReply, ReplyCall};
+use crate::model::completion::{
+    CompletionRequest, ModelMessage, ModelReply, ReplyCall, ToolDefinitions,
+};
 use crate::model::observation::telemetry_events::TokenCounts;
 use crate::ports::completion::{CompletionError, Completions};
-use crate::ports::tools::{CallStop, ToolInvocation, Tools};
+use crate::ports::tools::{CallStop, TextRedactor, ToolInvocation, Tools};
 
 /// Time of a reply.
 const REPLY_TIME: Duration = Duration::from_secs(10);
@@ -100,6 +102,10 @@ impl Completions for ScriptedCognition {
 
 #[async_trait]
 impl Tools for ScriptedCognition {
+    async fn definitions(&self, _: &[Arc<ToolSpec>], _: &TextRedactor) -> ToolDefinitions {
+        ToolDefinitions::new()
+    }
+
     async fn call(&self, call: ToolInvocation, mut stop: CallStop) -> Result<String, String> {
         let ToolInvocation { tool, arguments, .. } = call;
         let text = serde_json::Value::Object(arguments).to_string();
@@ -181,7 +187,7 @@ fn scripted_tool(name: &str, idempotent: bool) -> Arc<ToolSpec> {
     Arc::new(ToolSpec {
         name: name.to_owned(),
         description: "Does something.".to_owned(),
-        inputs: BTreeMap::from([("at".to_owned(), input)]),
+        inputs: Some(BTreeMap::from([("at".to_owned(), input)])),
         idempotent,
         timeout: Duration::from_secs(60),
         handler: ToolHandler::Clock,

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use algonius_actors::decide::host::sandbox::{BoundaryFacts, Hazard};
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::host::sandbox::{Sandbox, SandboxRoots};
-use algonius_actors::model::program::tool_program::ToolProgram;
+use algonius_actors::model::program::backend_program::BackendProgram;
 use algonius_actors::model::program::{ProgramSpec, User};
 use nix::unistd::{AccessFlags, access, geteuid};
 
@@ -40,10 +40,10 @@ impl<'a> Placement<'a> {
         }
     }
 
-    /// Returns the placement of a tool's program.
-    pub(super) fn of_tool(program: &'a ToolProgram) -> Self {
+    /// Returns the placement of a backend program.
+    pub(super) fn of_backend(program: &'a BackendProgram) -> Self {
         Self {
-            access: ToolProgram::ACCESS,
+            access: BackendProgram::ACCESS,
             sandbox: &program.sandbox,
             workspaces: program.working_dir.as_deref().into_iter().collect(),
             home: &program.home,

@@ -1,4 +1,4 @@
-//! Control groups, and the enforcement of resource limits of agents and their tools.
+//! Control groups, and the enforcement of resource limits of agents and their backend programs.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::StartError;
 use crate::config::Agent;
 
-/// Prepares control groups if an agent or a tool needs one.
+/// Prepares control groups if an agent or a backend program needs one.
 pub(crate) async fn open_control_groups(
     agents: &[Agent],
     instance: Uuid,
@@ -28,18 +28,18 @@ pub(crate) async fn open_control_groups(
 
 fn needs_group(agent: &Agent) -> bool {
     let program = agent.program().map(|program| &program.resources);
-    let tools = agent.tool_programs().map(|(_, program)| &program.resources);
-    agent.spec.enabled && tools.chain(program).any(|resources| resources.wants_group())
+    let backends = agent.backends().map(|(_, program)| &program.resources);
+    agent.spec.enabled && backends.chain(program).any(|resources| resources.wants_group())
 }
 
-/// Decides how the limits of an agent are enforced, and checks those of its tools.
+/// Decides how the limits of an agent are enforced, and checks those of its backend programs.
 pub(crate) fn decide_limits(
     agent: &mut Agent,
     groups: Option<&ControlGroups>,
 ) -> Result<(), StartError> {
     let controllers = groups.map(ControlGroups::controllers);
     if agent.spec.enabled {
-        check_tool_limits(agent, controllers)?;
+        check_backend_limits(agent, controllers)?;
     }
     let Some(program) = agent.program().cloned() else { return Ok(()) };
     let (spec, resources) = (Arc::make_mut(&mut agent.spec), &program.resources);
@@ -52,12 +52,12 @@ pub(crate) fn decide_limits(
     }
 }
 
-/// Checks that the tools get the control groups that they require.
-fn check_tool_limits(agent: &Agent, controllers: Option<Controllers>) -> Result<(), StartError> {
-    for (tool, program) in agent.tool_programs() {
+/// Checks that the backend programs get the control groups that they require.
+fn check_backend_limits(agent: &Agent, controllers: Option<Controllers>) -> Result<(), StartError> {
+    for (backend, program) in agent.backends() {
         if let Some(reason) = missing_capability(&program.resources, controllers) {
-            let (agent, tool) = (agent.spec.id.clone(), tool.to_owned());
-            return Err(StartError::ToolControlGroup { agent, tool, reason });
+            let agent = agent.spec.id.clone();
+            return Err(StartError::BackendControlGroup { agent, backend, reason });
         }
     }
     Ok(())

@@ -25,9 +25,9 @@ pub(crate) fn automatic_reload_obstacle(
         }
     }
     let enabled = settings.agents.iter().filter(|agent| agent.spec.enabled);
-    let mut tools = enabled.flat_map(Agent::tool_programs);
-    if let Some((tool, _)) = tools.find(|(_, program)| has_gap(&program.confinement)) {
-        return Some(format!("the tool `{tool}` can change the configuration"));
+    let mut backends = enabled.flat_map(Agent::backends);
+    if let Some((backend, _)) = backends.find(|(_, program)| has_gap(&program.confinement)) {
+        return Some(format!("the {backend} can change the configuration"));
     }
     let fault = configuration_faults(settings, file).into_iter().next()?;
     Some(fault.without_path())

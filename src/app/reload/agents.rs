@@ -7,7 +7,7 @@ use std::sync::Arc;
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::ProgramSpec;
-use algonius_actors::model::program::tool_program::ToolProgram;
+use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
 use algonius_actors::root::{AgentDefinition, AgentRegistry};
 use tokio::task::JoinSet;
 
@@ -102,10 +102,18 @@ impl ServedAgents {
         let has_other_files = *service_files != in_force.service_files;
         let agents_in_force = in_force.agents.iter().map(|agent| (&agent.spec.id, agent));
         let agents_in_force: BTreeMap<_, _> = agents_in_force.collect();
+        let servers_in_force: BTreeMap<_, _> = in_force
+            .agents
+            .iter()
+            .flat_map(Agent::backends)
+            .filter(|(role, _)| matches!(role, BackendRole::McpServer(_)))
+            .collect();
         for agent in agents {
             let before = agents_in_force
                 .get(&agent.spec.id)
                 .filter(|it| !Arc::ptr_eq(&it.spec, &agent.spec));
+            // All agents share a server, and so its facts.
+            reuse_backend_facts(agent, &servers_in_force);
             let Some(before) = before else { continue };
             // Compared without decided facts, an unchanged agent would look changed and be replaced.
             let program_facts = Arc::make_mut(&mut agent.spec).program_mut();
@@ -122,7 +130,7 @@ impl ServedAgents {
                     program.sandbox.roots.clone_from(&before.sandbox.roots);
                 }
             }
-            reuse_tool_facts(agent, before);
+            reuse_backend_facts(agent, &before.backends().collect());
             if has_other_files {
                 self.factory.decide_isolation(agent, service_files);
             }
@@ -158,14 +166,14 @@ impl ServedAgents {
     }
 }
 
-/// Copies the decided facts about the programs of an agent's tools.
-fn reuse_tool_facts(agent: &mut Agent, before: &Agent) {
-    let programs_before: BTreeMap<_, _> = before.tool_programs().collect();
-    for (tool, program) in agent.tool_programs_mut() {
-        let Some(before) = programs_before.get(tool) else { continue };
+/// Copies the decided facts about the programs behind an agent's tools.
+fn reuse_backend_facts(agent: &mut Agent, in_force: &BTreeMap<BackendRole, &BackendProgram>) {
+    for (backend, program) in agent.backends_mut() {
+        let Some(before) = in_force.get(&backend) else { continue };
         program.confinement.clone_from(&before.confinement);
-        let folders =
-            |program: &ToolProgram| (program.sandbox.writable.clone(), program.working_dir.clone());
+        let folders = |program: &BackendProgram| {
+            (program.sandbox.writable.clone(), program.working_dir.clone())
+        };
         if folders(program) == folders(before) {
             program.sandbox.roots.clone_from(&before.sandbox.roots);
         }

@@ -37,9 +37,8 @@ pub(super) fn rejection(error: &StartError) -> ConfigurationError {
         | StartError::Sandbox { agent, .. }
         | StartError::Home { agent, .. }
         | StartError::ControlGroup { agent, .. } => Some(format!("agents.{agent}")),
-        StartError::ToolSandbox { tool, .. } | StartError::ToolControlGroup { tool, .. } => {
-            Some(format!("tools.{tool}"))
-        }
+        StartError::BackendSandbox { backend, .. }
+        | StartError::BackendControlGroup { backend, .. } => Some(backend.section()),
         StartError::Token { .. } | StartError::ShortToken => Some("server.token_file".to_owned()),
         _ => None,
     };

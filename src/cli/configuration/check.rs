@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::host::boundary::Boundary;
-use algonius_actors::model::program::tool_program::ToolProgram;
+use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
 use serde::Serialize;
 use serde_json::json;
 
@@ -80,8 +79,8 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<
     for (agent, boundary) in settings.agents.iter().filter_map(with_boundary) {
         print_gaps(("agent", agent.spec.id.as_str()), boundary, out);
     }
-    for (tool, program) in tool_programs(&settings) {
-        print_gaps(("tool", tool), &program.confinement.boundary, out);
+    for (backend, program) in backends(&settings) {
+        print_gaps((backend.noun(), backend.name()), &program.confinement.boundary, out);
     }
     if let Some(reason) = obstacle.filter(|_| settings.server.configuration.watch) {
         out.print_note(&format!(
@@ -149,9 +148,9 @@ fn with_boundary(agent: &Agent) -> Option<(&Agent, &Boundary)> {
     Some((agent, &agent.spec.confinement()?.boundary))
 }
 
-/// Returns the programs of the tools that agents use, each once.
-fn tool_programs(settings: &Settings) -> BTreeMap<&str, &Arc<ToolProgram>> {
-    settings.agents.iter().flat_map(Agent::tool_programs).collect()
+/// Returns the backend programs that agents use, each once.
+fn backends(settings: &Settings) -> BTreeMap<BackendRole, &BackendProgram> {
+    settings.agents.iter().flat_map(Agent::backends).collect()
 }
 
 fn print_gaps((kind, name): (&str, &str), boundary: &Boundary, out: &CliOutput) {
@@ -161,8 +160,8 @@ fn print_gaps((kind, name): (&str, &str), boundary: &Boundary, out: &CliOutput) 
     }
 }
 
-/// Returns the warnings about this machine: ways of agents and tools to the service, files that `serve` does not trust,
-/// and reasons why changes are not applied automatically.
+/// Returns the warnings about this machine: ways of agents and backend programs to the service, files that `serve` does
+/// not trust, and reasons why changes are not applied automatically.
 fn machine_warnings(
     settings: &Settings,
     untrusted: &[String],
@@ -173,11 +172,11 @@ fn machine_warnings(
     let agents = agents.map(|(agent, boundary)| {
         (format!("agents.{}", agent.spec.id), boundary.warning("the agent"))
     });
-    let tools = tool_programs(settings).into_iter();
-    let tools = tools.map(|(tool, program)| {
-        (format!("tools.{tool}"), program.confinement.boundary.warning("the tool"))
+    let backends = backends(settings).into_iter().map(|(backend, program)| {
+        let subject = format!("the {}", backend.noun());
+        (backend.section(), program.confinement.boundary.warning(&subject))
     });
-    let open_boundaries = agents.chain(tools).filter_map(|(key, gaps)| {
+    let open_boundaries = agents.chain(backends).filter_map(|(key, gaps)| {
         let hint = "`algonius doctor` suggests a fix";
         Some(machine_warning(FaultCode::OpenBoundary, Some(key), gaps?, hint))
     });

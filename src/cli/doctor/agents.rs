@@ -14,7 +14,7 @@ use algonius_actors::model::program::ProgramSpec;
 
 use super::finding::Finding;
 use super::resource_limits::{GROUP_FIX, LimitReport};
-use super::{agent_program, model_provider, tool_program, version};
+use super::{agent_program, backend_program, model_provider, version};
 use crate::app::confinement::{HostContext, decide_isolation, falls_short};
 use crate::app::file_trust;
 use crate::app::program_versions::TemporaryHolder;
@@ -63,7 +63,7 @@ pub(super) async fn check(
             findings.push(model_provider::finding(agent, spec, provider).await);
         }
         findings.extend(
-            agent.tool_programs().map(|tool| tool_program::finding(agent, tool, capabilities)),
+            agent.backends().map(|backend| backend_program::finding(agent, backend, capabilities)),
         );
         if let Some(plan) = agent.spec.team() {
             findings.push(team_finding(agent, plan, settings));

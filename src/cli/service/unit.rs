@@ -127,7 +127,7 @@ RuntimeDirectoryMode=0700
 RuntimeDirectoryPreserve=yes
 ",
     hardening: "\
-# Control groups for agents and tools with `resources`, since systemd 254. They also need
+# Control groups for agents, tools and MCP servers with `resources`, since systemd 254. They also need
 # ProtectControlGroups=no below. An older systemd must not delegate: it could not restart the service
 # while an agent of an earlier process runs.
 # Delegate=memory pids

@@ -28,7 +28,8 @@ use algonius_actors::model::agent::{
     Skill, WorkLimits,
 };
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::program::tool_program::ToolProgram;
+use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
+use algonius_actors::model::program::tool_sources::ToolSources;
 use algonius_actors::model::program::{InputMethod, ProgramSpec};
 
 use super::cognition::CognitionCatalog;
@@ -73,8 +74,8 @@ pub enum AgentWorker {
     Cognitive {
         /// Provider of the model.
         provider: Arc<ModelProvider>,
-        /// Programs of its tools by the names of the tools.
-        programs: BTreeMap<String, Arc<ToolProgram>>,
+        /// Programs behind its tools.
+        sources: ToolSources,
     },
 }
 
@@ -96,23 +97,22 @@ impl Agent {
         }
     }
 
-    /// Returns the programs of the agent's tools by the names of the tools.
-    pub fn tool_programs(&self) -> impl Iterator<Item = (&str, &Arc<ToolProgram>)> {
-        let programs = match &self.worker {
-            AgentWorker::Cognitive { programs, .. } => Some(programs),
+    /// Returns the programs behind the agent's tools.
+    pub fn backends(&self) -> impl Iterator<Item = (BackendRole, &BackendProgram)> {
+        let sources = match &self.worker {
+            AgentWorker::Cognitive { sources, .. } => Some(sources),
             _ => None,
         };
-        programs.into_iter().flatten().map(|(tool, program)| (tool.as_str(), program))
+        sources.into_iter().flat_map(ToolSources::backends)
     }
 
-    /// Returns mutable access to the programs of the agent's tools.
-    pub fn tool_programs_mut(&mut self) -> impl Iterator<Item = (&str, &mut ToolProgram)> {
-        let programs = match &mut self.worker {
-            AgentWorker::Cognitive { programs, .. } => Some(programs),
+    /// Returns mutable access to the programs behind the agent's tools.
+    pub fn backends_mut(&mut self) -> impl Iterator<Item = (BackendRole, &mut BackendProgram)> {
+        let sources = match &mut self.worker {
+            AgentWorker::Cognitive { sources, .. } => Some(sources),
             _ => None,
         };
-        let programs = programs.into_iter().flatten();
-        programs.map(|(tool, program)| (tool.as_str(), Arc::make_mut(program)))
+        sources.into_iter().flat_map(ToolSources::backends_mut)
     }
 }
 
@@ -166,7 +166,7 @@ fn read(
     let limits = &kind::bounds(context.limits, kind);
     let accesses = [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)];
     let access = section.keyword("access", &accesses).map(|found| found.value).unwrap_or_default();
-    // The members of a team limit their own executions, and the programs of tools change only the folders of their
+    // The members of a team limit their own executions, and backend programs change only the folders of their
     // sandboxes.
     let can_write = matches!(kind, AgentKind::Program | AgentKind::Remote);
     let is_exclusive = access == Access::ReadWrite && can_write;

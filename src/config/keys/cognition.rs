@@ -1,7 +1,11 @@
-//! `[models.<prefix>]`, `[tools.<name>]`, and the keys of cognitive agents, which name both.
+//! `[models.<prefix>]`, `[tools.<name>]`, `[mcp.servers.<name>]`, and the keys of cognitive agents, which name them.
 
+mod backend_program;
 pub(crate) mod cognitive_agent;
+mod configured_tool;
+mod mcp_servers;
 mod models;
+mod server_tools;
 mod tool_inputs;
 mod tool_program;
 mod tools;
@@ -12,29 +16,36 @@ use std::sync::Arc;
 use algonius_actors::model::agent::AgentKind;
 use algonius_actors::model::agent::model_provider::ModelProvider;
 use algonius_actors::model::id::AgentId;
+use algonius_actors::model::program::mcp_server::McpServer;
 use toml::de::DeValue;
 
-use self::tools::ConfiguredTool;
+use self::configured_tool::ConfiguredTool;
 use crate::config::table::{Section, Spanned};
 
-/// Greatest length of the name of a provider or of a tool.
+/// Greatest length of the name of a provider, of a tool or of a server.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Providers of models and tools by their names; an inner `None` if a fault makes one unusable.
+/// Providers of models, tools and MCP servers by their names; an inner `None` if a fault makes one unusable.
 #[derive(Debug, Default)]
 pub(crate) struct CognitionCatalog {
     models: BTreeMap<String, Option<Arc<ModelProvider>>>,
     tools: BTreeMap<String, Option<ConfiguredTool>>,
+    servers: ServerCatalog,
 }
 
+/// MCP servers by their names; an inner `None` if a fault makes one unusable.
+type ServerCatalog = BTreeMap<String, Option<Arc<McpServer>>>;
+
 impl CognitionCatalog {
-    /// Reads all providers and tools. `agents` are the sections of all agents: a fault of the machine, such as a
-    /// missing key, is an error only if it affects an enabled agent.
+    /// Reads all providers, tools and MCP servers. `agents` are the sections of all agents: a fault of the machine,
+    /// such as a missing key, is an error only if it affects an enabled agent.
     pub(crate) fn read(root: &mut Section<'_>, agents: &[(Spanned<AgentId>, Section<'_>)]) -> Self {
         let enabled: Vec<_> = agents.iter().map(|(_, agent)| agent).filter(is_enabled).collect();
         let prefixes: BTreeSet<&str> = enabled.iter().filter_map(|agent| prefix(agent)).collect();
         let tools: BTreeSet<&str> = enabled.iter().flat_map(|agent| tool_names(agent)).collect();
-        Self { models: models::read_all(root, &prefixes), tools: tools::read_all(root, &tools) }
+        let servers = mcp_servers::read_all(root, &server_names(root, &tools));
+        let tools = tools::read_all(root, &tools, &servers);
+        Self { models: models::read_all(root, &prefixes), tools, servers }
     }
 }
 
@@ -57,11 +68,20 @@ fn tool_names<'c>(agent: &Section<'c>) -> impl Iterator<Item = &'c str> + use<'c
     names.into_iter().flat_map(|names| names.iter()).filter_map(|name| name.get_ref().as_str())
 }
 
-/// Returns true for a name of a provider or of a tool. A wrong name is a fault.
+/// Returns the names of the servers of these tools.
+fn server_names<'c>(root: &Section<'c>, tools: &BTreeSet<&'c str>) -> BTreeSet<&'c str> {
+    let sections = root.peek("tools").and_then(DeValue::as_table);
+    let configured = |tool: &str| sections?.get(tool)?.get_ref().as_table()?.get("server");
+    let server = |tool: &&'c str| match configured(tool) {
+        Some(server) => server.get_ref().as_str(),
+        None => tool.split_once(mcp_servers::SEPARATOR).map(|(server, _)| server),
+    };
+    tools.iter().filter_map(server).collect()
+}
+
+/// Returns true for a name of a provider, of a tool or of a server. A wrong name is a fault.
 fn check_name(section: &Section<'_>, name: &Spanned<String>) -> bool {
-    let is_permitted = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    let is_valid =
-        (1..=MAX_NAME_BYTES).contains(&name.value.len()) && name.value.bytes().all(is_permitted);
+    let is_valid = is_name(&name.value);
     if !is_valid {
         let message = format!(
             "`{}` is not a name: 1 to {MAX_NAME_BYTES} of the characters A-Z a-z 0-9 _ -",
@@ -70,4 +90,9 @@ fn check_name(section: &Section<'_>, name: &Spanned<String>) -> bool {
         section.reader.error(&name.position, message);
     }
     is_valid
+}
+
+fn is_name(name: &str) -> bool {
+    let is_permitted = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_permitted)
 }

@@ -1,4 +1,4 @@
-//! Keys that the programs of agents and of tools have in common: the command, the environment, the sandbox,
+//! Keys that the programs of agents and backend programs have in common: the command, the environment, the sandbox,
 //! the resource limits and the working folder.
 
 pub(crate) mod command;

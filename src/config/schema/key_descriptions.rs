@@ -47,10 +47,10 @@ fn header(line: &str) -> Option<String> {
     {
         return None;
     }
-    if ["agents", "models", "schedules", "tokens", "tools"].contains(keys.first()?)
-        && let Some(name) = keys.get_mut(1)
-    {
-        *name = "*";
+    match keys.as_mut_slice() {
+        ["agents" | "models" | "schedules" | "tokens" | "tools", name, ..]
+        | ["mcp", "servers", name, ..] => *name = "*",
+        _ => {}
     }
     // The inputs of a tool have names that its writer chooses.
     if let ["tools", _, "inputs", input] = keys.as_mut_slice() {

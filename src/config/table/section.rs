@@ -110,8 +110,9 @@ impl<'c> Section<'c> {
     pub(crate) fn sections(&mut self, key: &'static str) -> Vec<(Spanned<String>, Self)> {
         let reader = self.reader;
         if let Some(list) = self.entry(key).filter(|entry| entry.value.is_array()) {
-            let diagnostic =
-                from_message("must be tables with a name").hint(format!("write `[{key}.a-name]`"));
+            let path = self.position.below(key).key_path;
+            let hint = format!("write `[{path}.a-name]`");
+            let diagnostic = from_message("must be tables with a name").hint(hint);
             reader.error(&list.position.hidden(), diagnostic);
             return Vec::new();
         }

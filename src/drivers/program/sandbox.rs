@@ -14,7 +14,7 @@ use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::sandbox::{Isolation, Sandbox};
-use algonius_actors::model::program::tool_program::ToolProgram;
+use algonius_actors::model::program::backend_program::BackendProgram;
 use algonius_actors::model::program::{ProgramSpec, User, Variable};
 use algonius_warden::confinement::bubblewrap::{FilesystemView, ProtectedServiceFiles, ViewError};
 use algonius_warden::confinement::landlock::{Domain, FileAccess, ReadablePaths, Ruleset, version};
@@ -113,10 +113,10 @@ impl<'a> SandboxSubject<'a> {
         }
     }
 
-    /// Returns the program of a tool.
-    pub(super) fn of_tool(program: &'a ToolProgram) -> Self {
+    /// Returns a backend program.
+    pub(super) fn of_backend(program: &'a BackendProgram) -> Self {
         Self {
-            access: ToolProgram::ACCESS,
+            access: BackendProgram::ACCESS,
             sandbox: &program.sandbox,
             isolation: program.confinement.isolation,
             private_folders: Vec::new(),

@@ -7,34 +7,24 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::resources::CgroupRefusals;
 use algonius_actors::model::program::Exit;
+use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
 use algonius_actors::model::program::tool_program::ToolProgram;
 use algonius_actors::ports::tools::{CallStop, TextRedactor, ToolInvocation};
-use algonius_warden::{OutputPipe, ProcessTree, SpawnedProgram};
+use algonius_warden::{OutputPipe, ProcessTree, SpawnedProgram, Stdin};
 use tokio::io::AsyncReadExt as _;
 use tokio::task::spawn_blocking;
 use tracing::Instrument as _;
 
-use super::ToolHandlers;
-use crate::drivers::program::limits::wait_until_exceeded;
-use crate::drivers::program::tool_process::{
-    ProgramCall, ToolLauncher, ToolProcess, sandbox_explanation,
+use super::{MAX_RESULT_BYTES, ToolHandlers};
+use crate::drivers::output::error_tail::{ErrorTail, quote_end};
+use crate::drivers::program::backend_process::{
+    BackendLauncher, BackendProcess, BackendStart, sandbox_explanation,
 };
+use crate::drivers::program::limits::wait_until_exceeded;
 use crate::platform::template::tool_inputs::ToolTemplate;
-
-/// Greatest length of a result, in bytes. The service kills a program that writes more.
-const MAX_RESULT_BYTES: usize = 1 << 20;
-
-/// Bytes that are kept of the end of the error output.
-const KEPT_ERROR_BYTES: usize = 16 << 10;
-
-/// Bytes of the error output in the sentence about a failure.
-const QUOTED_ERROR_BYTES: usize = 2 << 10;
 
 /// Error of a call whose program may have started.
 const LOST: &str = "the process holder was lost; the program may have had its effect";
-
-/// Bytes that are read at once.
-const PIECE_BYTES: usize = 16 << 10;
 
 impl ToolHandlers {
     /// Runs the program of a tool, and returns its redacted output.
@@ -43,7 +33,7 @@ impl ToolHandlers {
         call: ToolInvocation,
         stop: CallStop,
     ) -> Result<String, String> {
-        let Some(program) = self.programs.get(&call.tool.name) else {
+        let Some(program) = self.sources.programs.get(&call.tool.name) else {
             tracing::error!(tool = call.tool.name, "tool of the kind `command` has no program");
             return Err("the call failed".to_owned());
         };
@@ -56,6 +46,15 @@ impl ToolHandlers {
             Err("the call failed".to_owned())
         })
     }
+}
+
+/// Call for which a program is started.
+struct ProgramCall {
+    program: Arc<ToolProgram>,
+    role: BackendRole,
+    ids: Vec<(&'static str, String)>,
+    args: Vec<String>,
+    stdin: String,
 }
 
 /// Renders the command line and the standard input of a call.
@@ -84,11 +83,16 @@ fn program_call(program: Arc<ToolProgram>, call: &ToolInvocation) -> Result<Prog
     }
     let stdin = ToolTemplate(&program.stdin).render(&call.arguments);
     let stdin = stdin.map_err(|error| format!("standard input of the program: {error}"))?;
+    let (run, step) = (call.execution, call.step);
+    let ids = vec![
+        ("A2A_TASK_ID", run.to_string()),
+        ("ALGONIUS_AGENT_ID", call.agent.to_string()),
+        ("ALGONIUS_CALL_ID", format!("{run}-{step}")),
+    ];
     Ok(ProgramCall {
         program,
-        agent: call.agent.clone(),
-        run: call.execution,
-        step: call.step,
+        role: BackendRole::Tool(call.tool.name.clone()),
+        ids,
         args,
         stdin: stdin.unwrap_or_default(),
     })
@@ -98,7 +102,7 @@ fn program_call(program: Arc<ToolProgram>, call: &ToolInvocation) -> Result<Prog
 struct ProgramResult {
     exit: std::io::Result<Exit>,
     stdout: Output,
-    stderr: OutputTail,
+    stderr: ErrorTail,
     /// Limits that the control group of the program enforced.
     refusals: CgroupRefusals,
 }
@@ -116,17 +120,20 @@ enum Output {
 
 /// Runs a program until its end, or until the call has to stop. Returns after its processes and its folder are removed.
 async fn run(
-    launcher: ToolLauncher,
+    launcher: BackendLauncher,
     call: ProgramCall,
     redactor: TextRedactor,
     mut stop: CallStop,
 ) -> Result<String, String> {
-    let program = Arc::clone(&call.program);
-    let ToolProcess { spawned, folder } =
-        launcher.launch(call, &stop).await.map_err(|failure| match failure.code {
-            Code::Interrupted => LOST.to_owned(),
-            _ => failure.message,
-        })?;
+    let ProgramCall { program, role, ids, args, stdin } = call;
+    let program = program.program.clone();
+    let stdin = Stdin::Bytes(stdin.into_bytes());
+    let start = BackendStart { program: &program, role: &role, args, ids, stdin };
+    let launched = launcher.launch(start, || stop.is_given()).await;
+    let BackendProcess { spawned, folder } = launched.map_err(|failure| match failure.code {
+        Code::Interrupted => LOST.to_owned(),
+        _ => failure.message,
+    })?;
     let SpawnedProgram { stdout, stderr, exit, tree, .. } = spawned;
     let wait_for_end = async {
         let exit = exit.await;
@@ -136,7 +143,7 @@ async fn run(
     };
     let end = async {
         let (exit, stdout, stderr) =
-            tokio::join!(wait_for_end, read_result(stdout, &*tree), read_tail(stderr));
+            tokio::join!(wait_for_end, read_result(stdout, &*tree), ErrorTail::read(stderr));
         ProgramResult { exit, stdout, stderr, refusals: tree.refusals() }
     };
     let result = tokio::select! {
@@ -152,7 +159,7 @@ async fn run(
     }
     let result = result?;
     // Redaction of 1 MiB takes longer than a task may hold its thread.
-    let text = spawn_blocking(move || result.into_text(&program, &redactor)).await;
+    let text = spawn_blocking(move || result.into_text((&program, &role), &redactor)).await;
     text.unwrap_or_else(|error| {
         tracing::error!(%error, "redaction of a tool's result failed");
         Err("the result could not be redacted".to_owned())
@@ -171,28 +178,13 @@ async fn read_result(pipe: OutputPipe, tree: &dyn ProcessTree) -> Output {
     Output::TooLong
 }
 
-/// End of an output.
-struct OutputTail {
-    bytes: Vec<u8>,
-    /// True if the output was longer.
-    is_cut: bool,
-}
-
-/// Reads the error output to its end, and keeps the last bytes.
-async fn read_tail(mut pipe: OutputPipe) -> OutputTail {
-    let (mut bytes, mut piece, mut is_cut) = (Vec::new(), vec![0; PIECE_BYTES], false);
-    while let Ok(read @ 1..) = pipe.read(&mut piece).await {
-        bytes.extend_from_slice(piece.get(..read).unwrap_or_default());
-        let surplus = bytes.len().saturating_sub(KEPT_ERROR_BYTES);
-        is_cut |= surplus > 0;
-        bytes.drain(..surplus);
-    }
-    OutputTail { bytes, is_cut }
-}
-
 impl ProgramResult {
     /// Returns the redacted output, or a redacted sentence about the failure.
-    fn into_text(self, program: &ToolProgram, redactor: &TextRedactor) -> Result<String, String> {
+    fn into_text(
+        self,
+        (program, role): (&BackendProgram, &BackendRole),
+        redactor: &TextRedactor,
+    ) -> Result<String, String> {
         let Self { exit, stdout, stderr, refusals } = self;
         let Output::Whole(stdout) = stdout else {
             return Err(
@@ -204,26 +196,20 @@ impl ProgramResult {
         if exit == Exit::Code(0) {
             return Ok(redactor.redact(&stdout));
         }
-        let is_cut = stderr.is_cut;
-        let stderr = String::from_utf8_lossy(&stderr.bytes);
+        let is_cut = stderr.is_cut();
+        let stderr = stderr.into_text();
         let mut sentence = match (refusal_failure(&program.resources, refusals), exit) {
             (Some(excess), _) => describe_excess(&excess),
             (None, Exit::Code(code)) => format!("the program ended with exit code {code}"),
             (None, Exit::Signal(signal)) => format!("signal {signal} ended the program"),
         };
-        let explanation = sandbox_explanation(program, exit, &stdout, &stderr);
-        sentence.extend(explanation.into_iter().flat_map(|text| ["; ", text]));
+        if let Some(text) = sandbox_explanation((program, role), exit, (&stdout, &stderr)) {
+            sentence.extend(["; ", &text]);
+        }
         // Many programs report their failures on the standard output.
-        let report = if stderr.trim().is_empty() { stdout } else { stderr };
-        let redacted = redactor.redact(&report);
-        let is_redacted = redacted != report;
-        let report = redacted.trim();
-        let start = report.ceil_char_boundary(report.len().saturating_sub(QUOTED_ERROR_BYTES));
-        let end_of_report = report.get(start..).unwrap_or_default();
-        // A cut output with secrets may start with a part of one, which redaction does not recognize.
-        let is_quotable = !(is_cut && is_redacted);
-        if !end_of_report.is_empty() && is_quotable {
-            sentence.extend([": ", end_of_report]);
+        let report = if stderr.trim().is_empty() { &*stdout } else { &stderr };
+        if let Some(quote) = quote_end((report, is_cut), redactor) {
+            sentence.extend([": ", &quote]);
         }
         Err(sentence)
     }

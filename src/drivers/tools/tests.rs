@@ -10,6 +10,8 @@ use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::host::sandbox::{Confinement, Sandbox};
 use algonius_actors::model::id::{AgentId, ExecutionId};
+use algonius_actors::model::program::backend_program::BackendProgram;
+use algonius_actors::model::program::tool_program::ToolProgram;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::notes::{NewNote, Note};
 use algonius_actors::ports::sessions::NoSessions;
@@ -94,27 +96,29 @@ impl Warden for LostWarden {
 }
 
 /// Returns the starter of programs with this runtime folder.
-fn launcher(runtime_dir: PathBuf) -> ToolLauncher {
+fn launcher(runtime_dir: PathBuf) -> BackendLauncher {
     let driver_context =
         DriverContext { runtime_dir, sockets: Vec::new(), bubblewrap: None, is_in_memory: true };
     let context = SharedDriverContext::new(driver_context, Arc::default(), Arc::new(NoSessions));
-    ToolLauncher { context: Arc::new(context), warden: Arc::new(LostWarden) }
+    BackendLauncher { context: Arc::new(context), warden: Arc::new(LostWarden) }
 }
 
 fn handlers(notes: &Arc<MemoryNotes>) -> ToolHandlers {
+    let launcher = launcher(PathBuf::from("/nonexistent"));
     let services = ToolServices {
         clock: Arc::new(FixedClock),
         notes: Arc::clone(notes) as _,
-        launcher: launcher(PathBuf::from("/nonexistent")),
+        servers: McpServers::new(launcher.clone()),
+        launcher,
     };
-    ToolHandlers::new(services, ToolPrograms::new())
+    ToolHandlers::new(services, ToolSources::default())
 }
 
 fn tool_call(handler: ToolHandler, arguments: Value) -> ToolInvocation {
     let tool = ToolSpec {
         name: "tool".to_owned(),
         description: String::new(),
-        inputs: BTreeMap::new(),
+        inputs: Some(BTreeMap::new()),
         idempotent: true,
         timeout: Duration::from_secs(1),
         handler,
@@ -242,10 +246,8 @@ fn handlers_with_program() -> (ToolHandlers, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let mut handlers = handlers(&Arc::default());
     handlers.services.launcher = launcher(folder.path().to_owned());
-    let program = ToolProgram {
+    let program = BackendProgram {
         command: PathBuf::from("/bin/true"),
-        args: Vec::new(),
-        stdin: String::new(),
         env: BTreeMap::new(),
         working_dir: None,
         home: PathBuf::new(),
@@ -253,7 +255,8 @@ fn handlers_with_program() -> (ToolHandlers, tempfile::TempDir) {
         resources: ResourceLimits::default(),
         confinement: Confinement::default(),
     };
-    handlers.programs.insert("tool".to_owned(), Arc::new(program));
+    let program = ToolProgram { program, args: Vec::new(), stdin: String::new() };
+    handlers.sources.programs.insert("tool".to_owned(), Arc::new(program));
     (handlers, folder)
 }
 

@@ -3,6 +3,7 @@
 mod acp;
 mod chat;
 mod control_agent;
+mod mcp;
 mod rpc;
 mod script;
 mod tck;
@@ -51,6 +52,7 @@ const ROLES: &[(&str, RoleFn, &str)] = &[
         control_agent::codex,
         "an interactive agent of that protocol; see `control_agent`",
     ),
+    ("mcp", mcp::serve, "an MCP server; see `mcp`"),
     ("tck", tck::play, "0.3 or 1.0: the agent that the conformance kits test, in events"),
     ("flaky", flaky, "FILE N CODE: fails N times with CODE, counted in FILE, then succeeds"),
     ("once", once, "FILE: writes to FILE when it starts and ends; sleeps what its input says"),

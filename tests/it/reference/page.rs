@@ -197,9 +197,11 @@ fn name_with_placeholders(name: &str) -> String {
         _ => word,
     }));
     segments.extend(words);
-    // The inputs of a tool have names that its writer chooses.
-    if let ["tools", _, "inputs", input] = segments.as_mut_slice() {
-        *input = "<input>";
+    // These names are not in the second place.
+    match segments.as_mut_slice() {
+        ["tools", _, "inputs", input] => *input = "<input>",
+        ["mcp", "servers", name, ..] => *name = "<name>",
+        _ => {}
     }
     segments.join(".")
 }
@@ -211,7 +213,7 @@ const INTRO: &str = "\
 
 One TOML file. `algonius init FOLDER` writes an initial one, and `algonius check FILE` reports all of its
 faults. Every key has a default, except those that a program, a provider, a tool or a kind of agent needs. The values
-below are the defaults; for agents, models, tools, schedules and tokens they are examples.
+below are the defaults; for agents, models, tools, MCP servers, schedules and tokens they are examples.
 
 Times are seconds (`300`, `0.5`) or text (`\"300s\"`, `\"5m\"`, `\"1h\"`). Relative paths start at the folder
 of the file. A key that is not in these tables is a fault.

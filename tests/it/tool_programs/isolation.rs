@@ -1,7 +1,8 @@
 //! Sandboxes of tools, and the reports about them.
 
-use super::{AGENTS, ends_of_calls, observation, script, setup};
+use super::{AGENTS, script, setup};
 use crate::harness::mock_model::MockModel;
+use crate::harness::steps::{ends_of_calls, observation};
 use crate::read_only::skips;
 
 #[tokio::test]
@@ -20,7 +21,7 @@ async fn a_program_changes_only_what_its_sandbox_names() {
         script(&format!("echo x > {folder}/file")),
         script(&connect.replace("PORT", &port.to_string())),
     ];
-    let ends = ends_of_calls(&service, &list).await;
+    let ends = ends_of_calls(&service, "worker", &list).await;
     assert_eq!(ends[0], observation("x\n"));
     for (kind, text) in &ends[1..] {
         assert!(kind == "error" && text.contains("Permission denied"), "{text}");
@@ -73,6 +74,6 @@ async fn a_tool_that_can_change_the_configuration_is_reported() {
     assert!(output.stderr.contains(refusal), "{output:?}");
     let Ok(service) = start(", required = false").await else { panic!("it did not start") };
     let stderr = service.stderr_text();
-    assert!(stderr.contains("tool is not isolated from the service"), "{stderr}");
+    assert!(stderr.contains("backend program is not isolated from the service"), "{stderr}");
     assert!(stderr.contains("the tool `shell` can change the configuration"), "{stderr}");
 }

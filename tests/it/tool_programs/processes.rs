@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{AGENTS, script, setup, start, steps};
+use super::{AGENTS, script, setup, start};
 use crate::harness::client::{completed_with, id, outcome, state};
 use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
 use crate::harness::processes::{kill9, processes_with_env};
+use crate::harness::steps::steps;
 use crate::harness::{Service, Setup, poll_until};
 
 /// Waits for the program of a run, and returns its process id.

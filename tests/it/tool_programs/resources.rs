@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::processes::expect_nothing_left;
-use super::{AGENTS, script, setup, steps};
+use super::{AGENTS, script, setup};
 use crate::cgroups::{control_group_mount, host_capabilities, skip_without_control_groups};
 use crate::harness::client::{completed_with, id, outcome};
 use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
+use crate::harness::steps::steps;
 use crate::harness::{Service, Setup, poll_until};
 
 /// Limits of the tool; a harmless call needs less.

@@ -135,6 +135,8 @@ pub enum ToolHandler {
     SearchNotes,
     /// Runs a program.
     Command,
+    /// Calls a tool of an MCP server.
+    Mcp,
 }
 
 /// Tool that a model may call.
@@ -142,10 +144,10 @@ pub enum ToolHandler {
 pub struct ToolSpec {
     /// Name for the model: letters, digits, `_` and `-`.
     pub name: String,
-    /// Description for the model.
+    /// Description for the model; empty for that of the MCP server.
     pub description: String,
-    /// Inputs by name.
-    pub inputs: BTreeMap<String, ToolInput>,
+    /// Inputs by name; `None` if the MCP server defines them.
+    pub inputs: Option<BTreeMap<String, ToolInput>>,
     /// True if a repetition of one call, with the same execution and step, has no further effect.
     pub idempotent: bool,
     /// Time limit of a call.

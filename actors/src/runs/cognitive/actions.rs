@@ -76,7 +76,11 @@ impl CognitiveAttempt {
         stop: &mut StopOrder,
     ) -> Result<(Vec<RunStep>, Option<TokenCounts>), RunExit> {
         let input = self.work.request.input.text();
-        let reply = self.completions.complete(conversation::request(run, spec, &input));
+        let reply = async {
+            let definitions = self.tools.definitions(&spec.tools, &self.redactor()).await;
+            let request = conversation::request(run, (spec, &definitions), &input);
+            self.completions.complete(request).await
+        };
         let reply = tokio::select! {
             biased;
             () = stop.wait() => return Err(RunExit::Stopped),
@@ -137,14 +141,13 @@ impl CognitiveAttempt {
         let arguments: Map<String, Value> = serde_json::from_str(&call.text)
             .map_err(|_syntax| "the arguments are not a JSON object".to_owned())?;
         check_arguments(tool, &arguments)?;
-        let redactor = self.requests.services().redactor.current();
         let call = ToolInvocation {
             agent: self.work.spec.id.clone(),
             execution: self.work.execution,
             step: *number,
             tool: Arc::clone(tool),
             arguments,
-            redactor: TextRedactor(Arc::new(move |text| redactor.redact(text).into_owned())),
+            redactor: self.redactor(),
         };
         let seconds = tool.timeout.as_secs_f64();
         let mut result = self.tools.call(call, stop);
@@ -155,6 +158,14 @@ impl CognitiveAttempt {
         order.give();
         _ = result.await;
         Err(format!("the tool gave no result within {seconds} s; the call may have had its effect"))
+    }
+}
+
+impl CognitiveAttempt {
+    /// Returns the redactor with the present secrets.
+    fn redactor(&self) -> TextRedactor {
+        let redactor = self.requests.services().redactor.current();
+        TextRedactor(Arc::new(move |text| redactor.redact(text).into_owned()))
     }
 }
 

@@ -187,6 +187,6 @@ fn refuse_other_keys(section: &mut Section<'_>) {
     if section.peek("access").and_then(DeValue::as_str) == Some("read-write")
         && let Some(entry) = section.entry("access").filter(|_| !has_preset)
     {
-        section.reader.error(&entry.position, "a cognitive agent has no access of its own: `sandbox.writable` of a tool permits changes");
+        section.reader.error(&entry.position, "a cognitive agent has no access of its own: `sandbox.writable` of a tool or of an MCP server permits changes");
     }
 }

@@ -92,8 +92,8 @@ impl WrittenWorker {
             AgentKind::Remote => self.remote.map(|remote| AgentWorker::Remote(Arc::new(remote))),
             AgentKind::Team => Some(AgentWorker::Team),
             AgentKind::Cognitive => self.cognition.map(|cognition| {
-                let ConfiguredCognition { provider, programs, .. } = cognition;
-                AgentWorker::Cognitive { provider, programs }
+                let ConfiguredCognition { provider, sources, .. } = cognition;
+                AgentWorker::Cognitive { provider, sources }
             }),
         }
     }

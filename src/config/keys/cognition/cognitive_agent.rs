@@ -1,6 +1,5 @@
 //! Keys of cognitive agents: their layer, their model and their tools.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -9,11 +8,13 @@ use algonius_actors::model::agent::cognitive::{
     CognitiveLayer, CognitiveSpec, ModelReference, ToolSpec,
 };
 use algonius_actors::model::agent::model_provider::ModelProvider;
-use algonius_actors::model::program::tool_program::ToolProgram;
+use algonius_actors::model::program::tool_sources::ToolSources;
 use toml::de::DeValue;
 
 use super::CognitionCatalog;
-use super::tools::ConfiguredTool;
+use super::configured_tool::{ConfiguredTool, ToolWorker};
+use super::mcp_servers::SEPARATOR;
+use super::server_tools;
 use crate::config::diagnostics::from_message;
 use crate::config::keys::limits::AgentSettingBounds;
 use crate::config::table::{Section, Spanned, ValueBounds};
@@ -36,8 +37,8 @@ const STEP_BOUNDS: ValueBounds<u64> =
 pub(crate) struct ConfiguredCognition {
     pub(crate) spec: Arc<CognitiveSpec>,
     pub(crate) provider: Arc<ModelProvider>,
-    /// Programs of its tools by the names of the tools.
-    pub(crate) programs: BTreeMap<String, Arc<ToolProgram>>,
+    /// Programs behind its tools.
+    pub(crate) sources: ToolSources,
 }
 
 /// Returns the bounds of the settings of a cognitive agent.
@@ -64,7 +65,7 @@ pub(crate) fn read(
     let instructions = agent.text("instructions").map(|text| text.value).unwrap_or_default();
     let temperature = agent.number("temperature", TEMPERATURE_BOUNDS);
     let max_steps = agent.count("max_steps", STEP_BOUNDS);
-    let (tools, programs) = tools(agent, catalog);
+    let (tools, sources) = tools(agent, catalog);
     if !is_cognitive {
         return None;
     }
@@ -74,7 +75,7 @@ pub(crate) fn read(
     let max_steps = u32::try_from(max_steps).ok().and_then(NonZeroU32::new)?;
     let layer = layer?.value;
     let spec = CognitiveSpec { layer, model, instructions, temperature, max_steps, tools };
-    Some(ConfiguredCognition { spec: Arc::new(spec), provider, programs })
+    Some(ConfiguredCognition { spec: Arc::new(spec), provider, sources })
 }
 
 /// Reports each key of cognitive agents; returns true if there is one.
@@ -120,11 +121,8 @@ fn model(
     Some((reference, Arc::clone(provider.as_ref()?)))
 }
 
-/// Reads the tools in their order, and their programs.
-fn tools(
-    agent: &mut Section<'_>,
-    catalog: &CognitionCatalog,
-) -> (Vec<Arc<ToolSpec>>, BTreeMap<String, Arc<ToolProgram>>) {
+/// Reads the tools in their order, and the programs behind them.
+fn tools(agent: &mut Section<'_>, catalog: &CognitionCatalog) -> (Vec<Arc<ToolSpec>>, ToolSources) {
     let reader = agent.reader;
     let names = agent.texts("tools").unwrap_or_default();
     if names.len() > CognitiveSpec::MAX_TOOLS
@@ -133,7 +131,7 @@ fn tools(
         let message = format!("must name {} tools at most", CognitiveSpec::MAX_TOOLS);
         reader.error(&list.position.hidden(), message);
     }
-    let (mut tools, mut programs) = (Vec::new(), BTreeMap::new());
+    let (mut tools, mut sources) = (Vec::new(), ToolSources::default());
     let mut found: Vec<&str> = Vec::new();
     for Spanned { value: name, position } in &names {
         if found.contains(&name.as_str()) {
@@ -141,19 +139,37 @@ fn tools(
             continue;
         }
         found.push(name);
-        match catalog.tools.get(name) {
-            Some(Some(ConfiguredTool { spec, program })) => {
-                tools.push(Arc::clone(spec));
-                programs.extend(program.clone().map(|program| (name.clone(), program)));
+        let tool = match catalog.tools.get(name) {
+            // The faults of the tool have been reported.
+            Some(tool) => tool.clone(),
+            None if name.contains(SEPARATOR) => {
+                server_tools::without_section(agent, (name, position), &catalog.servers)
             }
-            // The fault of the tool has been reported.
-            Some(None) => {}
             None => {
                 let diagnostic = from_message(format!("there is no section `[tools.{name}]`"));
                 let known = catalog.tools.keys().map(String::as_str);
                 reader.error(position, diagnostic.suggest_from(name, known));
+                None
             }
+        };
+        if let Some(ConfiguredTool { spec, worker }) = tool {
+            tools.push(spec);
+            add_worker(&mut sources, name, worker);
         }
     }
-    (tools, programs)
+    (tools, sources)
+}
+
+/// Adds what performs the calls of a tool.
+fn add_worker(sources: &mut ToolSources, name: &str, worker: ToolWorker) {
+    match worker {
+        ToolWorker::Service => {}
+        ToolWorker::Program(program) => {
+            sources.programs.insert(name.to_owned(), program);
+        }
+        ToolWorker::Server(tool, server) => {
+            sources.server_tools.insert(name.to_owned(), tool);
+            sources.servers.insert(server.name.clone(), server);
+        }
+    }
 }

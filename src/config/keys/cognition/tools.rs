@@ -9,14 +9,18 @@ use algonius_actors::model::agent::cognitive::{
 };
 use algonius_actors::model::program::tool_program::ToolProgram;
 
+use super::configured_tool::{ConfiguredTool, FUTURE_KEYS, TIMEOUT_BOUNDS, ToolWorker};
 use super::tool_inputs::{self, WrittenInputs};
-use super::{check_name, tool_program};
+use super::{ServerCatalog, check_name, server_tools, tool_program};
 use crate::config::diagnostics::Severity;
-use crate::config::table::{Section, ValueBounds, ValueShape};
+use crate::config::table::{Section, ValueShape};
 
-/// Keys of a tool that are not supported yet.
-const FUTURE_KEYS: [&str; 4] =
-    ["energy_cost", "handler_class", "max_result_bytes", "tool_calling_only"];
+/// Sources of tools by keyword.
+const SOURCES: [(&str, Source); 2] = [("handler", Source::Handler), ("mcp", Source::Mcp)];
+/// Keys that only a tool with the source `handler` has.
+const HANDLER_KEYS: [&str; 2] = ["handler", "inputs"];
+/// Keys that only a tool with the source `mcp` has.
+const MCP_KEYS: [&str; 2] = ["server", "mcp_tool_name"];
 /// Kinds of handlers by keyword.
 const HANDLER_KINDS: [(&str, HandlerKind); 3] = [
     ("clock", HandlerKind::Clock),
@@ -29,8 +33,12 @@ const FUTURE_HANDLER_KINDS: [&str; 2] = ["agent", "prompt"];
 const OPERATIONS: [(&str, ToolHandler); 2] =
     [("add", ToolHandler::AddNote), ("search", ToolHandler::SearchNotes)];
 
-/// Bounds of the time of a call in seconds.
-const TIMEOUT_BOUNDS: ValueBounds<f64> = ValueBounds::new(1.0, 3600.0, 60.0);
+/// Source of a tool as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Handler,
+    Mcp,
+}
 
 /// Kind of a handler as it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,19 +48,12 @@ enum HandlerKind {
     Notes,
 }
 
-/// Tool of the configuration, with its program.
-#[derive(Debug, Clone)]
-pub(crate) struct ConfiguredTool {
-    pub(crate) spec: Arc<ToolSpec>,
-    /// Program that performs the calls; only a tool with the handler `command` has one.
-    pub(crate) program: Option<Arc<ToolProgram>>,
-}
-
 /// Reads every tool. `used` are the names of the tools of enabled agents: a fault of the machine is an error only if
 /// such an agent needs the tool.
 pub(super) fn read_all(
     root: &mut Section<'_>,
     used: &BTreeSet<&str>,
+    servers: &ServerCatalog,
 ) -> BTreeMap<String, Option<ConfiguredTool>> {
     let mut tools = BTreeMap::new();
     for (name, section) in root.sections("tools") {
@@ -65,7 +66,7 @@ pub(super) fn read_all(
         let is_used = used.contains(name.value.as_str());
         let missing_severity =
             if is_used { Severity::Error } else { Severity::MissingWhileDisabled };
-        let tool = read(section, &name.value, missing_severity).filter(|_| is_valid);
+        let tool = read(section, &name.value, (missing_severity, servers)).filter(|_| is_valid);
         tools.insert(name.value, tool);
     }
     tools
@@ -74,14 +75,23 @@ pub(super) fn read_all(
 fn read(
     mut section: Section<'_>,
     name: &str,
-    missing_severity: Severity,
+    (missing_severity, servers): (Severity, &ServerCatalog),
 ) -> Option<ConfiguredTool> {
     let table = &mut section;
     table.require("source");
-    let source = table.supported_keyword("source", &[("handler", ())], &["mcp"]);
-    // The handler of another source is unknown.
-    if source.is_some() {
-        table.require("handler");
+    let source = table.keyword("source", &SOURCES).map(|found| found.value);
+    match source {
+        Some(Source::Handler) => {
+            table.require("handler");
+            refuse_keys(table, &MCP_KEYS, "has a meaning with `source = \"mcp\"` only");
+        }
+        Some(Source::Mcp) => {
+            refuse_keys(table, &HANDLER_KEYS, "has a meaning with `source = \"handler\"` only");
+            let tool = server_tools::read(table, name, servers);
+            section.finish();
+            return tool;
+        }
+        None => MCP_KEYS.iter().for_each(|key| _ = table.nonblank(key)),
     }
     let inputs_position = table.entry("inputs").map(|entry| entry.position.hidden());
     let configured_inputs = tool_inputs::read(table);
@@ -101,16 +111,27 @@ fn read(
     let timeout: Duration = table.seconds("timeout", TIMEOUT_BOUNDS);
     table.refuse_future_keys(&FUTURE_KEYS);
     section.finish();
-    let (handler, program) = handler?.into_parts()?;
+    let (handler, worker) = handler?.into_parts()?;
     let spec = ToolSpec {
         name: name.to_owned(),
         description: description.unwrap_or_else(|| default_description(handler).to_owned()),
-        inputs: inputs(handler, configured_inputs.into_inputs()),
+        inputs: Some(inputs(handler, configured_inputs.into_inputs())),
         idempotent: is_idempotent,
         timeout,
         handler,
     };
-    Some(ConfiguredTool { spec: Arc::new(spec), program })
+    Some(ConfiguredTool { spec: Arc::new(spec), worker })
+}
+
+/// Reports each of these keys that is there.
+fn refuse_keys(table: &mut Section<'_>, keys: &[&'static str], message: &str) {
+    for key in keys {
+        if table.has(key)
+            && let Some(entry) = table.entry(key)
+        {
+            table.reader.error(&entry.position.hidden(), message);
+        }
+    }
 }
 
 /// Handler as it is written.
@@ -162,14 +183,14 @@ impl WrittenHandler {
         matches!(self.kind, HandlerKind::Command)
     }
 
-    /// Returns the handler, with its program; `None` if a part has a fault.
-    fn into_parts(self) -> Option<(ToolHandler, Option<Arc<ToolProgram>>)> {
+    /// Returns the handler, with the performer of its calls; `None` if a part has a fault.
+    fn into_parts(self) -> Option<(ToolHandler, ToolWorker)> {
         match self.kind {
-            HandlerKind::Clock => Some((ToolHandler::Clock, None)),
-            HandlerKind::Notes => self.operation.map(|operation| (operation, None)),
-            HandlerKind::Command => {
-                self.program.map(|program| (ToolHandler::Command, Some(Arc::new(program))))
-            }
+            HandlerKind::Clock => Some((ToolHandler::Clock, ToolWorker::Service)),
+            HandlerKind::Notes => self.operation.map(|operation| (operation, ToolWorker::Service)),
+            HandlerKind::Command => self
+                .program
+                .map(|program| (ToolHandler::Command, ToolWorker::Program(Arc::new(program)))),
         }
     }
 }
@@ -182,6 +203,8 @@ const fn default_description(handler: ToolHandler) -> &'static str {
         ToolHandler::SearchNotes => "Returns your stored notes that match a text.",
         // The key is needed: nothing is known about the program.
         ToolHandler::Command => "",
+        // The server has a description.
+        ToolHandler::Mcp => "",
     }
 }
 
@@ -195,7 +218,7 @@ fn inputs(
         (name.to_owned(), ToolInput { input_type: InputType::String, description, optional })
     };
     let input = match handler {
-        ToolHandler::Command => return configured,
+        ToolHandler::Command | ToolHandler::Mcp => return configured,
         ToolHandler::Clock => None,
         ToolHandler::AddNote => Some(text("text", "Text of the note.", false)),
         ToolHandler::SearchNotes => {

@@ -41,6 +41,11 @@ impl MissingProgram {
         severity: Severity::Warning,
         hint: "install it, and run `algonius reload`; calls of the tool fail until then",
     };
+    /// Only the calls of the server's tools fail without its program.
+    pub(crate) const MCP_SERVER: Self = Self {
+        severity: Severity::Warning,
+        hint: "install it, and run `algonius reload`; calls of its tools fail until then",
+    };
 }
 
 /// Reads `command` and searches its file, on `search_path` unless it is a path itself.

@@ -25,8 +25,8 @@ pub(crate) fn read_of_agent(
     variables.read_other_sources(agent)
 }
 
-/// Reads `env`, `env_from`, `env_file` and `env_allow` of the program of a tool, whose access is always the same.
-pub(crate) fn read_of_tool(
+/// Reads `env`, `env_from`, `env_file` and `env_allow` of a backend program, whose access is always the same.
+pub(crate) fn read_of_backend(
     table: &mut Section<'_>,
     missing_severity: Severity,
 ) -> BTreeMap<String, Variable> {

@@ -1,4 +1,4 @@
-//! `resources` of an agent and of a tool: resource limits of their programs.
+//! `resources` of an agent and of a backend program: resource limits of their programs.
 
 use algonius_actors::model::host::resources::{CgroupMode, ResourceLimits};
 

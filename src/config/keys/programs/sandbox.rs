@@ -1,4 +1,4 @@
-//! `sandbox` of an agent and of a tool: restrictions of their programs by the system.
+//! `sandbox` of an agent and of a backend program: restrictions of their programs by the system.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -96,8 +96,8 @@ pub(crate) fn read(table: &mut Section<'_>, owner: &SandboxOwner<'_>) -> Sandbox
     Sandbox { required, ..sandbox }
 }
 
-/// Returns the weakest isolation with which the program is started. By default, each sandbox of a tool is required, and
-/// a sandbox of an agent with more restrictions than `access` implies.
+/// Returns the weakest isolation with which the program is started. By default, each sandbox of a backend program is
+/// required, and a sandbox of an agent with more restrictions than `access` implies.
 fn required(
     section: &mut Section<'_>,
     owner: &SandboxOwner<'_>,

@@ -211,7 +211,7 @@ fn keys_of_other_kinds_are_faults_of_a_cognitive_agent() {
             "max_output_bytes = 100",
             format!("{no_meaning}; a run with 8 MiB of text requests no further reply"),
         ),
-        ("access = \"read-write\"", "a cognitive agent has no access of its own: `sandbox.writable` of a tool permits changes".into()),
+        ("access = \"read-write\"", "a cognitive agent has no access of its own: `sandbox.writable` of a tool or of an MCP server permits changes".into()),
     ] {
         let found = fault_messages(&complete(line));
         // A section of another kind is reported at the agent.

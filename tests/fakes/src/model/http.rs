@@ -255,6 +255,7 @@ fn log_request(log_line: &mut Value, dialect: ApiDialect, request: &ModelRequest
     log_line["model"] = json!(request.model);
     log_line["stream"] = json!(request.is_streamed);
     log_line["tools"] = json!(request.tools);
+    log_line["toolDefinitions"] = request.tool_definitions.clone();
     log_line["text"] = json!(shortened(&request.text));
     log_line["turns"] = json!(request.turns);
     log_line["results"] = json!(results);

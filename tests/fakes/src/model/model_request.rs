@@ -27,6 +27,8 @@ pub(crate) struct ModelRequest {
     pub(crate) tools: Vec<String>,
     /// Text of the user, with its directives.
     pub(crate) text: String,
+    /// Tools as they are offered.
+    pub(crate) tool_definitions: Value,
     /// Number of messages of the user, including this one.
     pub(crate) turns: u64,
     /// Tool results after that text.
@@ -42,7 +44,11 @@ pub(crate) struct ModelRequest {
 impl ModelRequest {
     /// Reads the body of a request; `path` names the model if the body does not.
     pub(crate) fn parse(dialect: ApiDialect, path: &str, body: &Value) -> Self {
-        let mut request = Self { tools: tools(&body["tools"]), ..Self::default() };
+        let mut request = Self {
+            tools: tools(&body["tools"]),
+            tool_definitions: body["tools"].clone(),
+            ..Self::default()
+        };
         request.model = body["model"].as_str().map_or_else(|| model_from_path(path), str::to_owned);
         request.is_streamed = body["stream"] == true || path.ends_with(":streamGenerateContent");
         request.schema = schema(dialect, body).filter(|schema| !schema.is_null()).cloned();

@@ -188,7 +188,8 @@ fn the_log_shows_the_requests_of_the_agents() {
     let model = ModelProcess::start(&[]);
     model.request("POST /_mock/script", "", "text=\"as told\"");
     let mut body = (CHAT.request_body)("a question");
-    body["tools"] = json!([{"type": "function", "function": {"name": "Read"}}]);
+    let tools = json!([{"type": "function", "function": {"name": "Read"}}]);
+    body["tools"] = tools.clone();
     let line = format!("POST {}", CHAT.path);
     let answer = model.request(&line, "User-Agent: an agent\r\n", &body.to_string());
     assert_eq!(answer.value_at(CHAT.text_pointer), "as told");
@@ -197,6 +198,7 @@ fn the_log_shows_the_requests_of_the_agents() {
     let expected = json!({
         "method": "POST", "path": CHAT.path, "host": "model.test", "agent": "an agent",
         "dialect": "openai-chat", "model": "m", "stream": false, "tools": ["Read"],
+        "toolDefinitions": tools,
         "text": "a question", "turns": 1, "results": [], "schema": false, "status": 200,
     });
     assert_eq!(log.first(), Some(&expected));

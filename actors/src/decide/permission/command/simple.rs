@@ -1,5 +1,7 @@
 //! Simple commands: command lines that every shell reads as one program with literal arguments.
 
+use crate::decide::output::characters::is_invisible;
+
 /// Command line that is one simple command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SimpleCommand {
@@ -115,30 +117,6 @@ fn is_program_name(name: &str) -> bool {
         |character: char| character.is_ascii_alphanumeric() || "_-./+".contains(character);
     name.starts_with(|first: char| first.is_ascii_alphanumeric() || "_./".contains(first))
         && name.chars().all(is_name_char)
-}
-
-/// Returns true for characters that a reader cannot see or that some program reads as the end of a line.
-fn is_invisible(character: char) -> bool {
-    character.is_control()
-        || character.is_whitespace() && character != ' '
-        || matches!(
-            character,
-            '\u{ad}'
-                | '\u{34f}'
-                | '\u{61c}'
-                | '\u{115f}'..='\u{1160}'
-                | '\u{17b4}'..='\u{17b5}'
-                | '\u{180b}'..='\u{180f}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{3164}'
-                | '\u{fe00}'..='\u{fe0f}'
-                | '\u{feff}'
-                | '\u{ffa0}'
-                | '\u{fff0}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e0fff}'
-        )
 }
 
 #[cfg(test)]

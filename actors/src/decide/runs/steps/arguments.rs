@@ -1,15 +1,18 @@
 //! Arguments of a call, and the schema that a tool offers for them.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
-use crate::model::agent::cognitive::{InputType, ToolSpec};
+use crate::model::agent::cognitive::{InputType, ToolInput, ToolSpec};
 
-/// Checks the arguments of a call against the inputs of its tool.
+/// Checks the arguments of a call against the inputs of its tool. An MCP server checks those of its tools itself.
 ///
 /// # Errors
 /// The reason as a clause.
 pub fn check_arguments(tool: &ToolSpec, arguments: &Map<String, Value>) -> Result<(), String> {
-    for (name, input) in &tool.inputs {
+    let Some(inputs) = &tool.inputs else { return Ok(()) };
+    for (name, input) in inputs {
         match arguments.get(name) {
             Some(value) if matches_type(input.input_type, value) => {}
             Some(Value::Null) | None if input.optional => {}
@@ -19,8 +22,8 @@ pub fn check_arguments(tool: &ToolSpec, arguments: &Map<String, Value>) -> Resul
             None => return Err(format!("`{name}` is needed")),
         }
     }
-    let known: Vec<_> = tool.inputs.keys().map(|name| format!("`{name}`")).collect();
-    let is_unknown = |name: &&String| !tool.inputs.contains_key(*name);
+    let known: Vec<_> = inputs.keys().map(|name| format!("`{name}`")).collect();
+    let is_unknown = |name: &&String| !inputs.contains_key(*name);
     match arguments.keys().find(is_unknown) {
         None => Ok(()),
         Some(_) if known.is_empty() => Err("the tool has no arguments".to_owned()),
@@ -28,11 +31,10 @@ pub fn check_arguments(tool: &ToolSpec, arguments: &Map<String, Value>) -> Resul
     }
 }
 
-/// Returns the JSON Schema of a tool's arguments.
-#[must_use]
-pub fn schema(tool: &ToolSpec) -> Value {
+/// Returns the JSON Schema of these arguments.
+pub(super) fn schema(inputs: &BTreeMap<String, ToolInput>) -> Value {
     let mut properties = Map::new();
-    for (name, input) in &tool.inputs {
+    for (name, input) in inputs {
         let mut property = Map::new();
         if input.input_type != InputType::Any {
             property.insert("type".to_owned(), json!(input.input_type.as_str()));
@@ -41,7 +43,7 @@ pub fn schema(tool: &ToolSpec) -> Value {
         properties.insert(name.clone(), Value::Object(property));
     }
     let required: Vec<_> =
-        tool.inputs.iter().filter(|(_, input)| !input.optional).map(|(name, _)| name).collect();
+        inputs.iter().filter(|(_, input)| !input.optional).map(|(name, _)| name).collect();
     json!({
         "type": "object",
         "properties": properties,

@@ -4,8 +4,10 @@ use serde_json::json;
 
 use super::arguments::schema;
 use super::{RunStep, StepRun};
-use crate::model::agent::cognitive::{ANSWER_ARGUMENT, CognitiveSpec, FINAL_ANSWER};
-use crate::model::completion::{CompletionRequest, ModelCall, ModelMessage, OfferedTool};
+use crate::model::agent::cognitive::{ANSWER_ARGUMENT, CognitiveSpec, FINAL_ANSWER, ToolSpec};
+use crate::model::completion::{
+    CompletionRequest, ModelCall, ModelMessage, OfferedTool, ToolDefinitions,
+};
 use crate::model::execution::step::StepType;
 
 /// Instructions for each model.
@@ -13,24 +15,24 @@ const SYSTEM_TEXT: &str = "You answer a request by calling tools. Each of your r
      The result of each call follows. When you have the answer, call `final_answer` as the only call of your reply. \
      If a call fails, its error follows instead of a result: do not invent a result.";
 
-/// Returns the request for the next reply of the model.
+/// Returns the request for the next reply of the model. `definitions` are those of the tools of MCP servers.
 #[must_use]
-pub fn request(run: &StepRun, spec: &CognitiveSpec, input: &str) -> CompletionRequest {
+pub fn request(
+    run: &StepRun,
+    (spec, definitions): (&CognitiveSpec, &ToolDefinitions),
+    input: &str,
+) -> CompletionRequest {
     CompletionRequest {
         model: spec.model.clone(),
         temperature: spec.temperature,
         messages: messages(run.steps(), &spec.instructions, input),
-        tools: offered_tools(spec),
+        tools: offered_tools(spec, definitions),
     }
 }
 
 /// Returns the tools of an agent, and last the one that gives the answer.
-fn offered_tools(spec: &CognitiveSpec) -> Vec<OfferedTool> {
-    let tools = spec.tools.iter().map(|tool| OfferedTool {
-        name: tool.name.clone(),
-        description: tool.description.clone(),
-        parameters: schema(tool),
-    });
+fn offered_tools(spec: &CognitiveSpec, definitions: &ToolDefinitions) -> Vec<OfferedTool> {
+    let tools = spec.tools.iter().map(|tool| offered_tool(tool, definitions));
     let answer = json!({"description": "The answer to the request: a text, or any JSON value."});
     let final_answer = OfferedTool {
         name: FINAL_ANSWER.to_owned(),
@@ -43,6 +45,23 @@ fn offered_tools(spec: &CognitiveSpec) -> Vec<OfferedTool> {
         }),
     };
     tools.chain([final_answer]).collect()
+}
+
+fn offered_tool(tool: &ToolSpec, definitions: &ToolDefinitions) -> OfferedTool {
+    let ToolSpec { name, description, inputs, .. } = tool;
+    let definition = definitions.get(name);
+    let parameters = match (inputs, definition) {
+        (Some(inputs), _) => schema(inputs),
+        (None, Some(definition)) => definition.parameters.clone(),
+        // The call will report why the server does not answer.
+        (None, None) => json!({"type": "object"}),
+    };
+    let server_text = || definition.map(|definition| definition.description.clone());
+    let description = match description.as_str() {
+        "" => server_text().unwrap_or_default(),
+        configured => configured.to_owned(),
+    };
+    OfferedTool { name: name.clone(), description, parameters }
 }
 
 fn messages(steps: &[RunStep], instructions: &str, input: &str) -> Vec<ModelMessage> {

@@ -13,7 +13,9 @@ use super::*;
 use crate::model::agent::cognitive::{
     CognitiveLayer, CognitiveSpec, InputType, ModelReference, ToolHandler, ToolInput, ToolSpec,
 };
-use crate::model::completion::{ModelMessage, ModelReply, ReplyCall};
+use crate::model::completion::{
+    ModelMessage, ModelReply, ReplyCall, ToolDefinition, ToolDefinitions,
+};
 
 fn tool(name: &str, idempotent: bool, inputs: &[(&str, InputType, bool)]) -> Arc<ToolSpec> {
     let input = |(name, input_type, optional): &(&str, InputType, bool)| {
@@ -24,7 +26,7 @@ fn tool(name: &str, idempotent: bool, inputs: &[(&str, InputType, bool)]) -> Arc
     Arc::new(ToolSpec {
         name: name.to_owned(),
         description: String::new(),
-        inputs: inputs.iter().map(input).collect::<BTreeMap<_, _>>(),
+        inputs: Some(inputs.iter().map(input).collect::<BTreeMap<_, _>>()),
         idempotent,
         timeout: Duration::from_secs(1),
         handler: ToolHandler::Clock,
@@ -195,7 +197,7 @@ fn the_conversation_shows_each_reply_with_its_results() {
     let end = run.end_of_call(&call.row, Err("dark".to_owned()), Duration::ZERO);
     run.apply(vec![end]);
     run.apply(step_of_unusable_answer(&run, 3, "is empty"));
-    let request = request(&run, &spec(), "input");
+    let request = request(&run, (&spec(), &ToolDefinitions::new()), "input");
     let [system, user, words, error, call, result, unusable] = request.messages.as_slice() else {
         panic!("{:?}", request.messages)
     };
@@ -216,6 +218,32 @@ fn the_conversation_shows_each_reply_with_its_results() {
     let push = &request.tools[1].parameters;
     assert_eq!(push["required"], serde_json::json!(["count"]));
     assert_eq!(push["properties"]["count"]["type"], "integer");
+}
+
+#[test]
+fn a_server_defines_the_tools_without_inputs() {
+    let server_tool = |name: &str, description: &str| {
+        let handler = ToolHandler::Mcp;
+        let description = description.to_owned();
+        let tool = tool(name, false, &[]);
+        Arc::new(ToolSpec { inputs: None, description, handler, ..(*tool).clone() })
+    };
+    let tools = vec![server_tool("a", ""), server_tool("b", "Of the file."), server_tool("c", "")];
+    let spec = CognitiveSpec { tools, ..spec() };
+    let parameters = serde_json::json!({"type": "object", "properties": {"x": {}}});
+    let definition =
+        ToolDefinition { description: "Of the server.".to_owned(), parameters: parameters.clone() };
+    let definitions = ["a", "b"].map(|name| (name.to_owned(), definition.clone()));
+    let request = request(&run(9), (&spec, &ToolDefinitions::from(definitions)), "input");
+    let offered: Vec<_> =
+        request.tools.iter().map(|it| (it.description.as_str(), &it.parameters)).take(3).collect();
+    let any_object = serde_json::json!({"type": "object"});
+    let expected =
+        [("Of the server.", &parameters), ("Of the file.", &parameters), ("", &any_object)];
+    assert_eq!(offered, expected);
+    // The server checks the arguments.
+    let steps = steps_of_reply(&run(9), &spec, 1, reply(&[("a", r#"{"unknown": 1}"#)]));
+    assert_eq!(steps.last().unwrap().row.step_type, StepType::ToolCall);
 }
 
 #[test]

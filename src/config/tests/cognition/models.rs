@@ -129,7 +129,11 @@ fn faults_of_providers_have_a_position() {
 fn each_handler_has_its_inputs_and_a_description() {
     let clock = tool(CLOCK);
     assert_eq!((clock.name.as_str(), clock.handler), ("t", ToolHandler::Clock));
-    assert!(clock.inputs.is_empty() && !clock.description.is_empty() && clock.idempotent);
+    assert!(
+        clock.inputs.as_ref().unwrap().is_empty()
+            && !clock.description.is_empty()
+            && clock.idempotent
+    );
     assert_eq!(clock.timeout, Duration::from_secs(60));
     for (operation, handler, name, optional) in [
         ("add", ToolHandler::AddNote, "text", false),
@@ -140,7 +144,7 @@ fn each_handler_has_its_inputs_and_a_description() {
              description = \"Notes.\"\nidempotent = false\ntimeout = 5"
         ));
         assert_eq!((notes.handler, notes.description.as_str()), (handler, "Notes."));
-        let inputs: Vec<_> = notes.inputs.iter().collect();
+        let inputs: Vec<_> = notes.inputs.as_ref().unwrap().iter().collect();
         assert_eq!((inputs.len(), inputs[0].0.as_str()), (1, name));
         assert_eq!((inputs[0].1.input_type, inputs[0].1.optional), (InputType::String, optional));
         assert_eq!((notes.idempotent, notes.timeout), (false, Duration::from_secs(5)));
@@ -163,8 +167,8 @@ fn faults_of_tools_have_a_position() {
         ),
         ("[tools.t]", &["c:3:1: error: tools.t.source: is needed"]),
         (
-            "[tools.t]\nsource = \"mcp\"",
-            &["c:4:10: error: tools.t.source = \"mcp\": is not supported yet"],
+            "[tools.t]\nsource = \"extension\"",
+            &["c:4:10: error: tools.t.source = \"extension\": must be \"handler\" or \"mcp\""],
         ),
         ("[tools.t]\nsource = \"handler\"", &["c:3:1: error: tools.t.handler: is needed"]),
         (

@@ -1,25 +1,23 @@
-//! Check of the program of a tool: its file and its isolation.
-
-use std::sync::Arc;
+//! Check of a backend program, such as that of a tool: its file and its isolation.
 
 use algonius_actors::model::host::boundary::BoundaryGap;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::model::host::sandbox::IsolationRequirement;
-use algonius_actors::model::program::tool_program::ToolProgram;
+use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
 
 use super::finding::Finding;
 use super::resource_limits::{GROUP_FIX, LimitReport};
 use crate::app::confinement::falls_short;
 use crate::config::{Agent, is_executable};
 
-/// Returns the finding about the program of a tool, whose isolation has been decided.
+/// Returns the finding about a backend program, whose isolation has been decided.
 pub(super) fn finding(
     agent: &Agent,
-    (tool, program): (&str, &Arc<ToolProgram>),
+    (backend, program): (BackendRole, &BackendProgram),
     capabilities: &HostCapabilities,
 ) -> Finding {
-    let subject = format!("agent {}, tool {tool}", agent.spec.id);
-    let ToolProgram { command, confinement, sandbox, .. } = &**program;
+    let subject = format!("agent {}, {} {}", agent.spec.id, backend.noun(), backend.name());
+    let BackendProgram { command, confinement, sandbox, .. } = program;
     let disabled_note = if agent.spec.enabled { "" } else { " (disabled)" };
     let limits = LimitReport::new(&program.resources, capabilities, agent.spec.enabled);
     let group_fix = if limits.lacks_group { format!("; {GROUP_FIX}") } else { String::new() };
@@ -60,12 +58,13 @@ pub(super) fn finding(
     };
     let is_required = sandbox.required != IsolationRequirement::Nothing;
     let hint = if is_required {
-        "; `handler.sandbox.required = false` starts the service nevertheless"
+        let key = backend.program_key("sandbox.required");
+        format!("; `{key} = false` starts the service nevertheless")
     } else {
-        ""
+        String::new()
     };
     let fix = format!("{fix}{hint}{group_fix}");
-    match falls_short((ToolProgram::ACCESS, confinement), sandbox) {
+    match falls_short((BackendProgram::ACCESS, confinement), sandbox) {
         true => Finding::bad(&subject, text, fix),
         false => Finding::warning(&subject, text, fix),
     }

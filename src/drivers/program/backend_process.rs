@@ -1,4 +1,4 @@
-//! Starts the program of a tool: in its sandbox, with a folder for this call, and with the variables of the call.
+//! Starts a backend program: in its sandbox, with a folder for this process.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,10 +9,9 @@ use algonius_actors::decide::host::sandbox::{bwrap_failed, reports_denied_access
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::id::{AgentId, ExecutionId};
+use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::Exit;
-use algonius_actors::model::program::tool_program::ToolProgram;
-use algonius_actors::ports::tools::CallStop;
+use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
 use algonius_warden::{Launch, RootCapabilities, SpawnedProgram, Stdin, Warden};
 
 use super::attempt::arguments::check_command_line;
@@ -22,62 +21,59 @@ use super::context::{SharedDriverContext, folder_name};
 use super::sandbox::{self, SandboxSubject};
 use crate::drivers::files::scratch_dir::ScratchDir;
 
-/// Note on a failed program whose error output reports a denied access.
-const TOOL_REFUSAL_NOTE: &str = "the sandbox of the tool may have refused an access";
-
-/// Starter of the programs of tools. Cheap to clone.
+/// Starter of backend programs. Cheap to clone.
 #[derive(Clone)]
-pub struct ToolLauncher {
+pub struct BackendLauncher {
     /// Folders, sandboxes and environment that all programs share.
     pub context: Arc<SharedDriverContext>,
     /// Warden that starts the programs.
     pub warden: Arc<dyn Warden>,
 }
 
-/// Call for which a program is started.
-pub(in crate::drivers) struct ProgramCall {
-    /// Program of the tool.
-    pub(in crate::drivers) program: Arc<ToolProgram>,
-    /// Agent on whose behalf the tool is called.
-    pub(in crate::drivers) agent: AgentId,
-    /// Execution of the run that calls the tool.
-    pub(in crate::drivers) run: ExecutionId,
-    /// Number of the call's step in the run.
-    pub(in crate::drivers) step: u32,
+/// Backend program that is started.
+pub(in crate::drivers) struct BackendStart<'p> {
+    /// Program with its sandbox.
+    pub(in crate::drivers) program: &'p BackendProgram,
+    /// Role of the program, for its errors.
+    pub(in crate::drivers) role: &'p BackendRole,
     /// Arguments of the program.
     pub(in crate::drivers) args: Vec<String>,
+    /// Variables that replace those of the configuration.
+    pub(in crate::drivers) ids: Vec<(&'static str, String)>,
     /// Standard input of the program.
-    pub(in crate::drivers) stdin: String,
+    pub(in crate::drivers) stdin: Stdin,
 }
 
-/// Running program of a tool, with the folder of the call.
-pub(in crate::drivers) struct ToolProcess {
+/// Running backend program, with the folder of the process.
+pub(in crate::drivers) struct BackendProcess {
     pub(in crate::drivers) spawned: SpawnedProgram,
     pub(in crate::drivers) folder: Option<ScratchDir>,
 }
 
-impl ToolLauncher {
-    /// Starts the program of a call. The program ends when the service does.
+impl BackendLauncher {
+    /// Starts a program, unless `is_cancelled` returns true when everything is prepared. The program ends when the
+    /// service does.
     ///
     /// # Errors
     /// `agent-not-started`, `cancelled` or `input-rejected`, with a sentence that a model may read.
     pub(in crate::drivers) async fn launch(
         &self,
-        call: ProgramCall,
-        stop: &CallStop,
-    ) -> Result<ToolProcess, Failure> {
-        let program = Arc::clone(&call.program);
+        start: BackendStart<'_>,
+        is_cancelled: impl Fn() -> bool + Send,
+    ) -> Result<BackendProcess, Failure> {
+        let (program, role) = (start.program, start.role);
         // A relative name would be searched in the working directory, where other programs may write.
         if !program.command.is_absolute() {
-            return Err(missing_failure(&program));
+            return Err(missing_failure(program, role));
         }
         if program.working_dir.as_ref().is_some_and(|it| self.context.service_paths.hides(it)) {
-            let message = "the working directory of the tool belongs to the service";
+            let noun = role.noun();
+            let message = format!("the working directory of the {noun} belongs to the service");
             return Err(Failure::new(Code::NotStarted, message));
         }
-        let mut launch = self.launch_order(call);
+        let mut launch = self.launch_order(start);
         check_command_line(&launch.args, &launch.env)?;
-        let subject = SandboxSubject::of_tool(&program);
+        let subject = SandboxSubject::of_backend(program);
         let folder_name = folder_name((launch.execution, launch.attempt_id));
         let folder = self.context.driver_context.runtime_dir.join(folder_name);
         let workspace = program.working_dir.as_ref().unwrap_or(&folder);
@@ -93,46 +89,41 @@ impl ToolLauncher {
         let (folder, launch) =
             create_folder_and_sandbox(Some(folder_spec), (sandbox, slot), launch, &self.context)
                 .await
-                .map_err(|failure| explain_missing_program(&program, failure))?;
+                .map_err(|failure| explain_missing_program((program, role), failure))?;
         // The last moment for it: a start is not interrupted, so that no process appears after the clean-up.
-        let spawned = match stop.is_given() {
+        let spawned = match is_cancelled() {
             true => Err(Failure::new(Code::Cancelled, "the call was stopped")),
             false => self.warden.launch(launch).await.map_err(|error| launch_failure(&error)),
         };
         match spawned {
-            Ok(spawned) => Ok(ToolProcess { spawned, folder }),
+            Ok(spawned) => Ok(BackendProcess { spawned, folder }),
             Err(failure) => {
                 if let Some(folder) = folder {
                     folder.remove().await;
                 }
-                Err(explain_missing_program(&program, failure))
+                Err(explain_missing_program((program, role), failure))
             }
         }
     }
 
     /// Returns the launch of the program, without its folder and its sandbox.
-    fn launch_order(&self, call: ProgramCall) -> Launch {
-        let ProgramCall { program, agent, run, step, args, stdin } = call;
+    fn launch_order(&self, start: BackendStart<'_>) -> Launch {
+        let BackendStart { program, args, ids, stdin, .. } = start;
         let configured = program.env.iter().map(|(name, variable)| (name, variable.value.clone()));
-        let ids = [
-            ("A2A_TASK_ID", run.to_string()),
-            ("ALGONIUS_AGENT_ID", agent.to_string()),
-            ("ALGONIUS_CALL_ID", format!("{run}-{step}")),
-        ];
         let mut env: BTreeMap<OsString, OsString> = self.context.inherited.clone();
         env.extend(configured.map(|(name, value)| (name.into(), value.into())));
         // The ids come last, so that no configured variable replaces them.
-        env.extend(ids.map(|(name, value)| (name.into(), value.into())));
+        env.extend(ids.into_iter().map(|(name, value)| (name.into(), value.into())));
         Launch {
-            // The process holder finds processes by this id, and calls of one run must not be confused.
+            // The process holder finds processes by this id, and two processes must not be confused.
             execution: ExecutionId::fresh(),
             attempt_id: AttemptId::FIRST,
             program: program.command.clone(),
             args,
             env,
             working_dir: PathBuf::new(),
-            stdin: Stdin::Bytes(stdin.into_bytes()),
-            // The result of a call is lost with the service that waits for it.
+            stdin,
+            // What the program writes is lost with the service that waits for it.
             max_recorded_bytes: 0,
             ends_with_supervisor: true,
             rlimits: Vec::new(),
@@ -148,27 +139,32 @@ impl ToolLauncher {
 
 /// Returns the part of the sandbox in the failure of a program; `None` if nothing suggests that it has one.
 pub(in crate::drivers) fn sandbox_explanation(
-    program: &ToolProgram,
+    (program, role): (&BackendProgram, &BackendRole),
     exit: Exit,
-    stdout: &str,
-    stderr: &str,
-) -> Option<&'static str> {
+    (stdout, stderr): (&str, &str),
+) -> Option<String> {
+    let noun = role.noun();
     if bwrap_failed(program.confinement.isolation, exit, stdout, stderr) {
-        return Some("the sandbox of the tool could not be created");
+        return Some(format!("the sandbox of the {noun} could not be created"));
     }
-    let is_confined = SandboxSubject::of_tool(program).is_confined();
-    (is_confined && reports_denied_access(stderr)).then_some(TOOL_REFUSAL_NOTE)
+    let is_confined = SandboxSubject::of_backend(program).is_confined();
+    (is_confined && reports_denied_access(stderr))
+        .then(|| format!("the sandbox of the {noun} may have refused an access"))
 }
 
 /// Replaces the failure if the program is not installed. The system reports this with the same error as a missing
 /// working directory.
-fn explain_missing_program(program: &ToolProgram, failure: Failure) -> Failure {
+fn explain_missing_program(
+    (program, role): (&BackendProgram, &BackendRole),
+    failure: Failure,
+) -> Failure {
     let is_missing = failure.code == Code::NotStarted && !program.command.exists();
-    if is_missing { missing_failure(program) } else { failure }
+    if is_missing { missing_failure(program, role) } else { failure }
 }
 
-fn missing_failure(program: &ToolProgram) -> Failure {
+fn missing_failure(program: &BackendProgram, role: &BackendRole) -> Failure {
     let name = program.command.file_name().unwrap_or(program.command.as_os_str());
-    let message = format!("the program `{}` of the tool is not installed", name.to_string_lossy());
+    let (name, noun) = (name.to_string_lossy(), role.noun());
+    let message = format!("the program `{name}` of the {noun} is not installed");
     Failure::new(Code::NotStarted, message)
 }

@@ -19,9 +19,9 @@ fn text(lines: &str) -> String {
 fn tool(lines: &str) -> (Arc<ToolSpec>, Arc<ToolProgram>) {
     let agent = settings(&text(lines)).agents.remove(0);
     let spec = Arc::clone(&agent.spec.cognitive().unwrap().tools[0]);
-    let (name, program) = agent.tool_programs().next().unwrap();
-    assert_eq!(name, spec.name);
-    (spec, Arc::clone(program))
+    let AgentWorker::Cognitive { sources, .. } = agent.worker else { panic!("{agent:?}") };
+    let program = Arc::clone(&sources.programs[&spec.name]);
+    (spec, program)
 }
 
 /// Checks the faults of tools.
@@ -41,27 +41,32 @@ fn a_tool_with_a_program_has_inputs_of_its_own() {
          args = [\"-n{{ limit }}\", \"--\", \"{{ text | upper }}\"]\nstdin = \"{{ arguments }}\"",
     );
     assert_eq!((spec.handler, spec.idempotent), (ToolHandler::Command, false));
-    let inputs: Vec<_> =
-        spec.inputs.iter().map(|(name, it)| (name.as_str(), it.input_type, it.optional)).collect();
+    let inputs: Vec<_> = spec
+        .inputs
+        .as_ref()
+        .unwrap()
+        .iter()
+        .map(|(name, it)| (name.as_str(), it.input_type, it.optional))
+        .collect();
     let expected = [("limit", InputType::Integer, true), ("text", InputType::String, false)];
     assert_eq!(inputs, expected);
-    assert!(program.command.ends_with("sort") && program.command.is_absolute());
+    assert!(program.program.command.ends_with("sort") && program.program.command.is_absolute());
     assert_eq!(program.args, ["-n{{ limit }}", "--", "{{ text | upper }}"]);
-    assert_eq!((program.stdin.as_str(), &program.working_dir), ("{{ arguments }}", &None));
+    assert_eq!((program.stdin.as_str(), &program.program.working_dir), ("{{ arguments }}", &None));
 }
 
 #[test]
 fn the_program_of_a_tool_has_strict_defaults() {
     let (_, program) =
         tool("description = \"x\"\nhandler = { kind = \"command\", command = \"sort\" }");
-    let sandbox = &program.sandbox;
+    let sandbox = &program.program.sandbox;
     assert_eq!((sandbox.enforce, sandbox.allows_network, &sandbox.writable), (true, false, &None));
     assert_eq!(sandbox.required, IsolationRequirement::Sandbox);
     let (_, with_network) = tool(
         "description = \"x\"\n[tools.t.handler]\nkind = \"command\"\ncommand = \"sort\"\n\
          sandbox.network = true",
     );
-    assert_eq!(with_network.sandbox.required, IsolationRequirement::Sandbox);
+    assert_eq!(with_network.program.sandbox.required, IsolationRequirement::Sandbox);
 }
 
 #[test]
@@ -75,17 +80,17 @@ fn the_keys_of_a_tool_program_are_read() {
          sandbox = {{ writable = [\"{path}\"], network = true, required = false }}\n\
          resources = {{ memory_bytes = 2_000_000, group = \"off\" }}"
     ));
-    let sandbox = &program.sandbox;
+    let sandbox = &program.program.sandbox;
     assert!(spec.idempotent && sandbox.allows_network);
     assert_eq!(sandbox.required, IsolationRequirement::Nothing);
     let limits =
         ResourceLimits { memory: Some(2_000_000), processes: None, cgroup_mode: CgroupMode::Off };
-    assert_eq!(program.resources, limits);
+    assert_eq!(program.program.resources, limits);
     assert_eq!(sandbox.writable.as_deref(), Some(&[folder.path().to_owned()][..]));
-    assert_eq!(program.working_dir.as_deref(), Some(folder.path()));
+    assert_eq!(program.program.working_dir.as_deref(), Some(folder.path()));
     let variable = |value: &str, secrecy| Variable { value: value.to_owned(), secrecy };
-    assert!(program.env["LANG"] == variable("C", VariableSecrecy::Plain));
-    assert!(program.env["API_KEY"] == variable(CANARY, VariableSecrecy::Secret));
+    assert!(program.program.env["LANG"] == variable("C", VariableSecrecy::Plain));
+    assert!(program.program.env["API_KEY"] == variable(CANARY, VariableSecrecy::Secret));
 }
 
 /// Returns the lines of a tool whose handler has further keys.

@@ -1,0 +1,82 @@
+//! Keys of a backend program, such as that of a tool: its command, its environment, its sandbox and its limits.
+
+use std::path::PathBuf;
+
+use algonius_actors::model::host::sandbox::{Confinement, Sandbox};
+use algonius_actors::model::program::backend_program::BackendProgram;
+
+use crate::config::diagnostics::Severity;
+use crate::config::keys::programs::command::{self, MissingProgram};
+use crate::config::keys::programs::sandbox::{self, SandboxOwner};
+use crate::config::keys::programs::{environment, resources, working_dir};
+use crate::config::table::Section;
+
+/// Key of agents' programs that a backend program does not have yet.
+const FUTURE_KEYS: [&str; 1] = ["user"];
+
+/// Backend program that is read.
+pub(super) struct BackendReading {
+    /// Its kind with an article, for diagnostics.
+    pub(super) noun: &'static str,
+    /// Report on a program that is not installed.
+    pub(super) absence: MissingProgram,
+    /// Severity of a fault of the machine.
+    pub(super) missing_severity: Severity,
+}
+
+/// Reads a backend program; `None` without a command.
+pub(super) fn read(table: &mut Section<'_>, reading: &BackendReading) -> Option<BackendProgram> {
+    let (reader, missing_severity) = (table.reader, reading.missing_severity);
+    let env = environment::read_of_backend(table, missing_severity);
+    let variable = |name: &str| {
+        let configured = env.get(name).map(|variable| variable.value.clone());
+        configured.or_else(|| reader.env(name))
+    };
+    let search_path = variable("PATH");
+    let command = command::read(table, search_path.as_deref(), missing_severity, reading.absence);
+    let command = command.map(|command| command.file.value);
+    let working_dir = working_dir::read(table, missing_severity);
+    let home = variable("HOME");
+    let sandbox_owner = SandboxOwner {
+        access: BackendProgram::ACCESS,
+        home: home.clone(),
+        command: command.as_deref(),
+        // Without it there is no warning about a writable working folder: a backend claims no workspace.
+        working_dir: None,
+        has_network: false,
+        is_required: true,
+        missing_severity,
+    };
+    let sandbox = read_sandbox(table, &sandbox_owner, (reading.noun, working_dir.is_some()));
+    let mut limits = table.section("resources");
+    let resources = resources::read(&mut limits);
+    limits.finish();
+    table.refuse_future_keys(&FUTURE_KEYS);
+    Some(BackendProgram {
+        command: command?,
+        env,
+        working_dir,
+        home: home.map(PathBuf::from).unwrap_or_default(),
+        sandbox,
+        resources,
+        confinement: Confinement::default(),
+    })
+}
+
+/// Reads the sandbox, and reports keys that a backend program does not support.
+fn read_sandbox(
+    table: &mut Section<'_>,
+    owner: &SandboxOwner<'_>,
+    (noun, has_working_dir): (&str, bool),
+) -> Sandbox {
+    let sandbox = sandbox::read(table, owner);
+    if sandbox.has_own_sandbox {
+        let position = table.position.below("sandbox.nested").hidden();
+        table.reader.error(&position, format!("is not supported for {noun}"));
+    }
+    if !has_working_dir && sandbox.protected.iter().any(|path| path.is_relative()) {
+        let position = table.position.below("sandbox.protected").hidden();
+        table.reader.error(&position, "a relative path needs `working_dir`");
+    }
+    sandbox
+}

@@ -1,0 +1,74 @@
+//! `[mcp.servers.<name>]`: MCP servers, whose tools models call.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use algonius_actors::model::program::mcp_server::McpServer;
+
+use super::backend_program::{self, BackendReading};
+use super::check_name;
+use crate::config::diagnostics::Severity;
+use crate::config::keys::programs::command::MissingProgram;
+use crate::config::table::{Section, ValueBounds};
+
+/// Text between the name of a server and the name of its tool, in the name of a tool without a section of its own.
+pub(super) const SEPARATOR: &str = "__";
+
+/// Keys of a server that are not supported yet.
+const FUTURE_KEYS: [&str; 3] = ["auth", "drift", "url"];
+
+/// Bounds of the time limit of a start in seconds.
+const START_BOUNDS: ValueBounds<f64> = ValueBounds::new(1.0, 600.0, 30.0);
+
+/// Bounds of the time without a use in seconds.
+const IDLE_BOUNDS: ValueBounds<f64> = ValueBounds::new(1.0, 86_400.0, 300.0);
+
+/// Reads every server. `used` are the names of the servers of enabled agents: a fault of the machine is an error only
+/// if such an agent needs the server.
+pub(super) fn read_all(
+    root: &mut Section<'_>,
+    used: &BTreeSet<&str>,
+) -> BTreeMap<String, Option<Arc<McpServer>>> {
+    let mut section = root.section("mcp");
+    let mut servers = BTreeMap::new();
+    for (name, server) in section.sections("servers") {
+        let is_ambiguous = name.value.contains(SEPARATOR) || name.value.ends_with('_');
+        if is_ambiguous {
+            let message = format!(
+                "must not contain `{SEPARATOR}` or end with `_`: `{SEPARATOR}` separates the name of a server from its \
+                 tools"
+            );
+            server.reader.error(&name.position, message);
+        }
+        let is_valid = check_name(&server, &name) && !is_ambiguous;
+        let is_used = used.contains(name.value.as_str());
+        let missing_severity =
+            if is_used { Severity::Error } else { Severity::MissingWhileDisabled };
+        let server = read(server, &name.value, missing_severity).filter(|_| is_valid);
+        servers.insert(name.value, server.map(Arc::new));
+    }
+    section.finish();
+    servers
+}
+
+fn read(mut server: Section<'_>, name: &str, missing_severity: Severity) -> Option<McpServer> {
+    let table = &mut server;
+    // Its own message is clearer than that about the missing command.
+    let has_url = table.has("url");
+    let reading = BackendReading {
+        noun: "an MCP server",
+        absence: MissingProgram::MCP_SERVER,
+        missing_severity,
+    };
+    let program = match has_url && !table.has("command") {
+        true => None,
+        false => backend_program::read(table, &reading),
+    };
+    let args = table.texts("args").unwrap_or_default();
+    let start_timeout = table.seconds("start_timeout", START_BOUNDS);
+    let idle = table.seconds("idle", IDLE_BOUNDS);
+    table.refuse_future_keys(&FUTURE_KEYS);
+    server.finish();
+    let args = args.into_iter().map(|argument| argument.value).collect();
+    Some(McpServer { name: name.to_owned(), program: program?, args, start_timeout, idle })
+}

@@ -1,0 +1,241 @@
+//! Connection to one process of a server. A task supervises the process, and ends it when the connection is not used
+//! for some time, when it fails, or when it is dropped.
+
+mod supervisor;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::completion::ToolDefinition;
+use algonius_actors::model::program::mcp_server::McpServer;
+use algonius_actors::ports::tools::TextRedactor;
+use algonius_mcp::{ListedTool, McpClient, McpError, ToolAnswer};
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use self::supervisor::ConnectionSupervisor;
+use super::definitions::{definition, names};
+use super::process::ServerProcess;
+use super::server_context::ServerContext;
+use super::server_failure::ServerFailure;
+
+/// Time for the exit of a process that has closed its output: its exit code is a clearer reason than the closed pipe.
+const EXIT_CODE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Definitions by the names of the tools at the server.
+type Definitions = BTreeMap<String, Arc<ToolDefinition>>;
+
+/// Open connection to a server. Dropping it ends the process.
+pub(super) struct ServerConnection {
+    client: Arc<McpClient>,
+    definitions: Definitions,
+    usage: watch::Sender<Usage>,
+    phase: watch::Receiver<ConnectionPhase>,
+    /// Its end is an order to the supervisor.
+    _lifetime: watch::Sender<()>,
+}
+
+/// Usage of a connection.
+#[derive(Debug, Default)]
+struct Usage {
+    /// Number of present users.
+    users: usize,
+    /// True once the process is ended because nothing used it.
+    is_closed: bool,
+}
+
+/// Phase of a connection, by what the supervisor of its process has done.
+#[derive(Debug, Clone)]
+enum ConnectionPhase {
+    /// The process runs.
+    Running,
+    /// The process has failed, or is being ended.
+    Ending(Arc<ServerFailure>),
+    /// No process and no file is left.
+    Removed(Arc<ServerFailure>),
+}
+
+/// Right to use a connection: its process is not ended for lack of use while one exists.
+pub(super) struct ConnectionUse(Arc<ServerConnection>);
+
+impl Drop for ConnectionUse {
+    fn drop(&mut self) {
+        self.0.usage.send_modify(|usage| usage.users -= 1);
+    }
+}
+
+impl ServerConnection {
+    /// Starts the server, and lists its tools.
+    ///
+    /// # Errors
+    /// Returns the reason why the server cannot be used. No process of it is left then.
+    pub(super) async fn open(
+        server: Arc<McpServer>,
+        context: &ServerContext,
+    ) -> Result<Self, ServerFailure> {
+        let mut stop = context.stop_order();
+        if *stop.borrow() {
+            return Err(ServerFailure::new("the service stops"));
+        }
+        let (mut process, (input, output)) =
+            ServerProcess::start(Arc::clone(&server), &context.launcher).await?;
+        let start = async {
+            let client = McpClient::connect(input, output, env!("CARGO_PKG_VERSION")).await?;
+            let tools = client.tools().await?;
+            // A long list takes longer than a task may hold its thread.
+            let definitions = spawn_blocking(move || definitions(tools)).await;
+            Ok::<_, McpError>((client, definitions.unwrap_or_default()))
+        };
+        let failure = tokio::select! {
+            started = timeout(server.start_timeout, start) => match started {
+                Ok(Ok((client, definitions))) => {
+                    return Ok(Self::supervised(process, (client, definitions), &server, context));
+                }
+                Ok(Err(error)) => Err(error),
+                Err(_) => Ok(late_start(&server)),
+            },
+            sentence = process.wait_for_failure() => Ok(sentence),
+            _ = stop.wait_for(|is_given| *is_given) => Ok("the service stops".to_owned()),
+        };
+        let failure = match failure {
+            Ok(sentence) => process.kill_and_explain(sentence).await,
+            Err(error) => explain_error(error, &mut process).await,
+        };
+        process.end().await;
+        Err(failure)
+    }
+
+    /// Creates the connection, and the task that supervises the process.
+    fn supervised(
+        process: ServerProcess,
+        (client, definitions): (McpClient, Definitions),
+        server: &McpServer,
+        context: &ServerContext,
+    ) -> Self {
+        let name = server.name.clone();
+        tracing::info!(server = name, tools = definitions.len(), "MCP server started");
+        let client = Arc::new(client);
+        let (phase_sender, phase) = watch::channel(ConnectionPhase::Running);
+        let (lifetime, connection) = watch::channel(());
+        let usage = watch::Sender::new(Usage::default());
+        let supervisor = ConnectionSupervisor {
+            name,
+            idle: server.idle,
+            process,
+            client: Arc::clone(&client),
+            usage: usage.clone(),
+            connection,
+            stop: context.stop_order(),
+            phase: phase_sender,
+        };
+        // Without the span of the run that needs the server first: others use it too.
+        context.spawn(supervisor.run());
+        Self { client, definitions, usage, phase, _lifetime: lifetime }
+    }
+
+    /// Uses the connection; `None` if its process has failed or is being ended.
+    pub(super) fn acquire(self: &Arc<Self>) -> Option<ConnectionUse> {
+        let is_running = matches!(*self.phase.borrow(), ConnectionPhase::Running);
+        if !is_running || self.client.has_ended() {
+            return None;
+        }
+        let is_open = self.usage.send_if_modified(|usage| {
+            usage.users += usize::from(!usage.is_closed);
+            !usage.is_closed
+        });
+        is_open.then(|| ConnectionUse(Arc::clone(self)))
+    }
+
+    /// Returns when no process and no file of the connection is left.
+    pub(super) async fn wait_until_removed(&self) {
+        let is_removed = |phase: &ConnectionPhase| matches!(phase, ConnectionPhase::Removed(_));
+        _ = self.phase.clone().wait_for(is_removed).await; // A supervisor that panicked has removed them too.
+    }
+}
+
+impl ConnectionUse {
+    /// Returns the definition of a tool.
+    pub(super) fn definition(&self, tool: &str) -> Option<Arc<ToolDefinition>> {
+        self.0.definitions.get(tool).cloned()
+    }
+
+    /// Returns the names of the tools as a text.
+    pub(super) fn tool_names(&self) -> String {
+        names(self.0.definitions.keys())
+    }
+
+    /// Calls a tool, and returns its raw answer.
+    ///
+    /// # Errors
+    /// Returns a redacted sentence for the model.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        redactor: &TextRedactor,
+    ) -> Result<ToolAnswer, String> {
+        let failure = match self.0.client.call(tool, arguments).await {
+            Ok(answer) => return Ok(answer),
+            Err(McpError::Ended(_)) => self.wait_for_failure().await,
+            Err(error @ McpError::Refused { .. }) => return Err(refusal(error).redacted(redactor)),
+            Err(error) => return Err(format!("{error}; the call may have had its effect")),
+        };
+        let sentence = failure.redacted(redactor);
+        Err(format!("the call was interrupted, and may have had its effect: {sentence}"))
+    }
+
+    /// Returns the failure of the process, once it is known.
+    async fn wait_for_failure(&self) -> Arc<ServerFailure> {
+        let mut phase = self.0.phase.clone();
+        let has_ended = |phase: &ConnectionPhase| !matches!(phase, ConnectionPhase::Running);
+        match phase.wait_for(has_ended).await.as_deref() {
+            Ok(ConnectionPhase::Ending(failure) | ConnectionPhase::Removed(failure)) => {
+                Arc::clone(failure)
+            }
+            Ok(ConnectionPhase::Running) | Err(_) => {
+                Arc::new(ServerFailure::new("the MCP server ended"))
+            }
+        }
+    }
+}
+
+fn definitions(tools: Vec<ListedTool>) -> Definitions {
+    tools.into_iter().map(|tool| (tool.name.clone(), Arc::new(definition(tool)))).collect()
+}
+
+/// Returns the failure of a request that the server refused.
+fn refusal(error: McpError) -> ServerFailure {
+    let sentence = error.to_string();
+    match error {
+        McpError::Refused { message, is_cut, .. } => {
+            ServerFailure { sentence, report: message, is_cut }
+        }
+        _ => ServerFailure::new(sentence),
+    }
+}
+
+fn late_start(server: &McpServer) -> String {
+    let seconds = server.start_timeout.as_secs_f64();
+    format!(
+        "the MCP server did not list its tools within {seconds} s (`start_timeout`); a command that installs it first \
+         needs the network"
+    )
+}
+
+/// Returns the failure of a start.
+async fn explain_error(error: McpError, process: &mut ServerProcess) -> ServerFailure {
+    match error {
+        McpError::Refused { .. } => refusal(error),
+        McpError::Ended(end) => explain_end(end.to_string(), process).await,
+        error => process.kill_and_explain(error.to_string()).await,
+    }
+}
+
+/// Returns the failure of a process whose connection has ended.
+async fn explain_end(sentence: String, process: &mut ServerProcess) -> ServerFailure {
+    let exit = timeout(EXIT_CODE_TIMEOUT, process.wait_for_failure()).await;
+    process.kill_and_explain(exit.unwrap_or(sentence)).await
+}

@@ -1,0 +1,84 @@
+//! Supervisor of a process: waits for a reason to end it, and ends it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_mcp::McpClient;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::{ConnectionPhase, Usage, explain_end};
+use crate::drivers::mcp::process::ServerProcess;
+use crate::drivers::mcp::server_failure::ServerFailure;
+
+/// Supervisor of a process.
+pub(super) struct ConnectionSupervisor {
+    /// Name of the server.
+    pub(super) name: String,
+    /// Time without a use after which it ends the process.
+    pub(super) idle: Duration,
+    pub(super) process: ServerProcess,
+    pub(super) client: Arc<McpClient>,
+    pub(super) usage: watch::Sender<Usage>,
+    /// Closed once the connection is dropped.
+    pub(super) connection: watch::Receiver<()>,
+    /// True once the service stops.
+    pub(super) stop: watch::Receiver<bool>,
+    pub(super) phase: watch::Sender<ConnectionPhase>,
+}
+
+/// Cause of the end of a process.
+enum EndCause {
+    /// The process has ended or exceeded a limit.
+    Process(String),
+    /// The connection has ended.
+    Connection(String),
+    /// The process is no longer needed.
+    Order,
+}
+
+impl ConnectionSupervisor {
+    /// Waits for a reason to end the process, and ends it.
+    pub(super) async fn run(self) {
+        let Self { name, idle, mut process, client, usage, mut connection, mut stop, phase } = self;
+        let cause = tokio::select! {
+            sentence = process.wait_for_failure() => EndCause::Process(sentence),
+            reason = client.ended() => EndCause::Connection(reason.to_string()),
+            () = wait_until_idle(&usage, idle) => EndCause::Order,
+            // The only change is the end of its sender.
+            _ = connection.changed() => EndCause::Order,
+            _ = stop.wait_for(|is_given| *is_given) => EndCause::Order,
+        };
+        let failure = match cause {
+            EndCause::Process(sentence) => process.kill_and_explain(sentence).await,
+            EndCause::Connection(sentence) => explain_end(sentence, &mut process).await,
+            EndCause::Order => ServerFailure::new("the service ended the MCP server"),
+        };
+        let failure = Arc::new(failure);
+        phase.send_replace(ConnectionPhase::Ending(Arc::clone(&failure)));
+        client.close();
+        process.wait_for_exit().await;
+        process.end().await;
+        tracing::info!(server = name, reason = failure.sentence, "MCP server ended");
+        phase.send_replace(ConnectionPhase::Removed(failure));
+    }
+}
+
+/// Returns when nothing has used the connection for this time. It cannot be used any more then.
+async fn wait_until_idle(usage: &watch::Sender<Usage>, idle: Duration) {
+    let mut changes = usage.subscribe();
+    loop {
+        let is_used = changes.borrow_and_update().users > 0;
+        if is_used {
+            _ = changes.changed().await; // The sender is alive.
+        } else if timeout(idle, changes.changed()).await.is_err() {
+            let is_closed = usage.send_if_modified(|usage| {
+                usage.is_closed = usage.users == 0;
+                usage.is_closed
+            });
+            if is_closed {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Context that all servers share.
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::drivers::program::backend_process::BackendLauncher;
+
+/// Context that all servers share. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct ServerContext {
+    pub(super) launcher: BackendLauncher,
+    /// Each background work holds a receiver.
+    works: watch::Sender<()>,
+    /// True once the service stops.
+    stop: watch::Sender<bool>,
+}
+
+impl ServerContext {
+    pub(super) fn new(launcher: BackendLauncher) -> Self {
+        Self { launcher, works: watch::Sender::default(), stop: watch::Sender::default() }
+    }
+
+    /// Starts a work that the stop of the service waits for: the start or the supervision of a process.
+    pub(super) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        let receiver = self.works.subscribe();
+        tokio::spawn(async move {
+            let result = work.await;
+            drop(receiver);
+            result
+        })
+    }
+
+    /// Returns a receiver of true once the service stops.
+    pub(super) fn stop_order(&self) -> watch::Receiver<bool> {
+        self.stop.subscribe()
+    }
+
+    /// Orders all works to stop, and returns when none is left.
+    pub(super) async fn stop(&self) {
+        self.stop.send_replace(true);
+        self.works.closed().await;
+    }
+}

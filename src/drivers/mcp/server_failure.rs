@@ -1,0 +1,31 @@
+//! Failure of a server, as a model may read it.
+
+use algonius_actors::ports::tools::TextRedactor;
+
+use crate::drivers::output::error_tail::quote_end;
+
+/// Failure of a server.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ServerFailure {
+    /// Sentence without a period and without a text of the server.
+    pub(super) sentence: String,
+    /// Text of the server: its error output or the message of its refusal. Raw: it may contain secrets.
+    pub(super) report: String,
+    /// True if the report is the end of a longer text.
+    pub(super) is_cut: bool,
+}
+
+impl ServerFailure {
+    /// Creates a failure about which the server says nothing.
+    pub(super) fn new(sentence: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), ..Self::default() }
+    }
+
+    /// Returns the sentence with the redacted text of the server.
+    pub(super) fn redacted(&self, redactor: &TextRedactor) -> String {
+        match quote_end((&self.report, self.is_cut), redactor) {
+            Some(quote) => format!("{}: {quote}", self.sentence),
+            None => self.sentence.clone(),
+        }
+    }
+}

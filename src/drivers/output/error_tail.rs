@@ -1,0 +1,60 @@
+//! End of the error output of a backend program, for the sentence about its failure.
+
+use algonius_actors::decide::output::truncation::TailBuffer;
+use algonius_actors::ports::tools::TextRedactor;
+use algonius_warden::OutputPipe;
+use tokio::io::AsyncReadExt as _;
+
+/// Bytes that are kept of the end of the error output.
+const KEPT_BYTES: usize = 16 << 10;
+
+/// Bytes of the error output in the sentence about a failure.
+const QUOTED_BYTES: usize = 2 << 10;
+
+/// Bytes that are read at once.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// End of an error output. Raw: it may contain secrets.
+pub(in crate::drivers) struct ErrorTail {
+    lost_bytes: u64,
+    bytes: Vec<u8>,
+}
+
+impl ErrorTail {
+    /// Reads the error output to its end, and keeps the last bytes.
+    pub(in crate::drivers) async fn read(mut pipe: OutputPipe) -> Self {
+        let (mut tail, mut piece) = (TailBuffer::new(KEPT_BYTES), vec![0; PIECE_BYTES]);
+        while let Ok(read @ 1..) = pipe.read(&mut piece).await {
+            tail.push(piece.get(..read).unwrap_or_default());
+        }
+        let (lost_bytes, bytes) = tail.end();
+        Self { lost_bytes, bytes }
+    }
+
+    /// Returns true if the output was longer.
+    pub(in crate::drivers) const fn is_cut(&self) -> bool {
+        self.lost_bytes > 0
+    }
+
+    /// Returns the text.
+    pub(in crate::drivers) fn into_text(self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+/// Returns the redacted end of a report; `None` if nothing of it can be quoted. `is_cut` is true if the report itself
+/// is the end of a longer text.
+pub(in crate::drivers) fn quote_end(
+    (report, is_cut): (&str, bool),
+    redactor: &TextRedactor,
+) -> Option<String> {
+    let redacted = redactor.redact(report);
+    // A cut report with secrets may start with a part of one, which redaction does not recognize.
+    if is_cut && redacted != report {
+        return None;
+    }
+    let report = redacted.trim();
+    let start = report.ceil_char_boundary(report.len().saturating_sub(QUOTED_BYTES));
+    let end = report.get(start..).unwrap_or_default();
+    (!end.is_empty()).then(|| end.to_owned())
+}

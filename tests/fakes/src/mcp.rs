@@ -1,0 +1,239 @@
+//! Scripted MCP server on standard input and output.
+//!
+//! | Option | Effect |
+//! |---|---|
+//! | `--old` | speaks only the generation with a handshake |
+//! | `--noise` | prints lines that are no messages before each answer |
+//! | `--silent` | never answers |
+//! | `--start FILE` | appends a line to a file when it starts |
+//! | `--stubborn` | ignores SIGTERM and the end of its input |
+//! | `--end FILE` | writes to a file when its input ends |
+//! | `--fail` | writes its environment to standard error and exits with 3 |
+//!
+//! | Tool | Answer |
+//! |---|---|
+//! | `echo {text}` | the text |
+//! | `count` | process id, and the number of calls of this process |
+//! | `cancelled` | number of cancelled calls |
+//! | `env {name}` | value of a variable |
+//! | `write {path, text}` | writes a file; the error if it cannot |
+//! | `structured` | structured content with a text |
+//! | `refuse {text}` | a result that is an error |
+//! | `reject` | an error of JSON-RPC |
+//! | `hang` | none |
+//! | `mark {path}` | none: appends a line to a file |
+//! | `grow` | none: takes 300 MB |
+//! | `crash` | none: writes to standard error and exits with 7 |
+//! | `long` | 2 MiB of text |
+//! | `flood` | an endless text in one message |
+
+use std::error::Error;
+use std::io::{self, BufRead as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::{env, fs, process};
+
+use serde_json::{Value, json};
+
+/// Version without a handshake.
+const VERSION: &str = "2026-07-28";
+
+/// Version with a handshake.
+const OLD_VERSION: &str = "2025-11-25";
+
+/// Names of the tools, with the names of their arguments.
+const TOOLS: [(&str, &[&str]); 14] = [
+    ("echo", &["text"]),
+    ("count", &[]),
+    ("cancelled", &[]),
+    ("env", &["name"]),
+    ("write", &["path", "text"]),
+    ("structured", &[]),
+    ("refuse", &["text"]),
+    ("reject", &[]),
+    ("hang", &[]),
+    ("mark", &["path"]),
+    ("grow", &[]),
+    ("crash", &[]),
+    ("flood", &[]),
+    ("long", &[]),
+];
+
+/// Role `mcp`.
+pub(crate) fn serve(args: &[String]) -> Result<u8, Box<dyn Error>> {
+    let has = |option: &str| args.iter().any(|argument| argument == option);
+    if has("--fail") {
+        let variables: Vec<_> =
+            env::vars().map(|(name, value)| format!("{name}={value}")).collect();
+        eprintln_all(&format!("cannot start: {}", variables.join(" ")))?;
+        return Ok(3);
+    }
+    let value = |option: &str| {
+        let index = args.iter().position(|argument| argument == option)?;
+        args.get(index + 1)
+    };
+    if let Some(file) = value("--start") {
+        append(file, "started")?;
+    }
+    let mut server = Server {
+        is_old: has("--old"),
+        is_noisy: has("--noise"),
+        calls: 0,
+        cancelled: 0,
+        memory: Vec::new(),
+    };
+    for line in io::stdin().lock().lines() {
+        let message: Value = serde_json::from_str(&line?)?;
+        if has("--silent") {
+            continue;
+        }
+        if let Some(code) = server.handle(&message)? {
+            return Ok(code);
+        }
+    }
+    if let Some(file) = value("--end") {
+        fs::write(file, "ended\n")?;
+    }
+    if has("--stubborn") {
+        // A shell can ignore a signal without unsafe code.
+        return Err(process::Command::new("sh")
+            .args(["-c", "trap '' TERM; sleep 600"])
+            .exec()
+            .into());
+    }
+    Ok(0)
+}
+
+fn append(file: &str, line: &str) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(file)?;
+    writeln!(file, "{line}")
+}
+
+fn eprintln_all(text: &str) -> io::Result<()> {
+    writeln!(io::stderr(), "{text}")
+}
+
+/// State of the server.
+struct Server {
+    is_old: bool,
+    is_noisy: bool,
+    calls: u32,
+    cancelled: u32,
+    /// Memory that no call uses.
+    memory: Vec<u8>,
+}
+
+impl Server {
+    /// Handles a message; returns an exit code if the server ends.
+    fn handle(&mut self, message: &Value) -> Result<Option<u8>, Box<dyn Error>> {
+        let params = &message["params"];
+        let answer = match message["method"].as_str().unwrap_or_default() {
+            "server/discover" if !self.is_old => Ok(json!({
+                "resultType": "complete", "supportedVersions": [VERSION],
+                "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private",
+            })),
+            "initialize" if self.is_old => Ok(json!({
+                "protocolVersion": OLD_VERSION, "capabilities": {"tools": {}},
+                "serverInfo": {"name": "fake", "version": "1"},
+            })),
+            "tools/list" => Ok(list()),
+            "tools/call" => {
+                self.calls += 1;
+                match params["name"].as_str().unwrap_or_default() {
+                    "hang" => return Ok(None),
+                    "mark" => {
+                        let path = params.pointer("/arguments/path").and_then(Value::as_str);
+                        append(path.unwrap_or_default(), "called")?;
+                        return Ok(None);
+                    }
+                    "grow" => {
+                        self.memory = vec![1; 300_000_000];
+                        return Ok(None);
+                    }
+                    "crash" => {
+                        eprintln_all("the store is damaged")?;
+                        return Ok(Some(7));
+                    }
+                    "flood" => flood(message)?,
+                    "reject" => Err((-32_602, "not possible here".to_owned())),
+                    name => Ok(self.call(name, &params["arguments"])),
+                }
+            }
+            "notifications/cancelled" => {
+                self.cancelled += 1;
+                return Ok(None);
+            }
+            method if method.starts_with("notifications/") => return Ok(None),
+            method => Err((-32_601, format!("unknown method {method}"))),
+        };
+        let id = &message["id"];
+        let answer = match answer {
+            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            Err((code, text)) => {
+                json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}})
+            }
+        };
+        if self.is_noisy {
+            print_line("Server is ready.\n{\"jsonrpc\":\n[]")?;
+        }
+        print_line(&answer.to_string())?;
+        Ok(None)
+    }
+
+    fn call(&self, name: &str, arguments: &Value) -> Value {
+        let argument = |name: &str| arguments[name].as_str().unwrap_or_default();
+        let (text, is_error) = match name {
+            "echo" => (argument("text").to_owned(), false),
+            "count" => (format!("{} {}", process::id(), self.calls), false),
+            "cancelled" => (self.cancelled.to_string(), false),
+            "env" => (env::var(argument("name")).unwrap_or_default(), false),
+            "write" => match fs::write(argument("path"), argument("text")) {
+                Ok(()) => ("written".to_owned(), false),
+                Err(error) => (error.to_string(), true),
+            },
+            "structured" => {
+                let content = json!([{"type": "text", "text": "ignored"}]);
+                return json!({
+                    "resultType": "complete", "content": content, "structuredContent": {"n": [1, 2]},
+                });
+            }
+            "refuse" => (argument("text").to_owned(), true),
+            "long" => ("x".repeat(2 << 20), false),
+            name => (format!("no tool {name}"), true),
+        };
+        let content = json!([{"type": "text", "text": text}]);
+        json!({"resultType": "complete", "content": content, "isError": is_error})
+    }
+}
+
+/// Returns the list of the tools.
+fn list() -> Value {
+    let tool = |(name, arguments): &(&str, &[&str])| {
+        let properties: serde_json::Map<_, _> = arguments
+            .iter()
+            .map(|argument| ((*argument).to_owned(), json!({"type": "string"})))
+            .collect();
+        // A reader does not see the last character.
+        json!({
+            "name": name, "description": format!("Tool {name}.\u{e0041}{}", env::var("TOOL_KEY").unwrap_or_default()),
+            "inputSchema": {"type": "object", "properties": properties, "required": arguments},
+        })
+    };
+    let tools: Vec<_> = TOOLS.iter().map(tool).collect();
+    json!({"resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"})
+}
+
+fn print_line(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{text}")?;
+    stdout.flush()
+}
+
+/// Writes an answer that never ends. Returns the error of the closed pipe.
+fn flood(message: &Value) -> Result<Result<Value, (i32, String)>, Box<dyn Error>> {
+    let mut stdout = io::stdout().lock();
+    write!(stdout, "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"content\":\"", message["id"])?;
+    let block = [b'x'; 64 << 10];
+    loop {
+        stdout.write_all(&block)?;
+    }
+}

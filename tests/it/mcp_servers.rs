@@ -1,0 +1,234 @@
+//! Tools of MCP servers: a scripted server in its sandbox, called by a simulated model.
+
+mod processes;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use self::processes::count;
+use crate::harness::mock_model::MockModel;
+use crate::harness::processes::kill9;
+use crate::harness::steps::{ends_of_calls, error, observation};
+use crate::harness::{Service, Setup, poll_until};
+use crate::read_only::skips;
+
+/// Servers, and an agent with their tools. `MODEL` is the address of the model.
+const AGENTS: &str = r#"
+[models.local]
+base_url = "MODEL"
+requests_per_minute = 100000
+[mcp.servers.store]
+command = "FAKE"
+args = ["mcp", "--end", "HERE/writable/end"]
+env_from = { TOOL_KEY = "TOOL_KEY" }
+sandbox = { writable = ["HERE/writable"] }
+[mcp.servers.old]
+command = "FAKE"
+args = ["mcp", "--old", "--noise"]
+[mcp.servers.broken]
+command = "FAKE"
+args = ["mcp", "--fail"]
+env_from = { TOOL_KEY = "TOOL_KEY" }
+[mcp.servers.silent]
+command = "FAKE"
+args = ["mcp", "--silent"]
+start_timeout = 1
+[mcp.servers.absent]
+command = "no-such-program"
+[tools.slow]
+source = "mcp"
+server = "store"
+mcp_tool_name = "hang"
+description = "Takes long."
+timeout = 1
+[agents.worker]
+kind = "cognitive"
+layer = "perceptual"
+model_id = "local/mock-1"
+max_steps = 20
+tools = ["store__echo", "store__count", "store__cancelled", "store__env", "store__write", "store__structured",
+  "store__refuse", "store__reject", "store__mark", "store__grow", "store__hang", "store__long", "store__crash", "store__flood", "store__none", "slow", "old__echo"]
+[agents.other]
+kind = "cognitive"
+layer = "perceptual"
+model_id = "local/mock-1"
+tools = ["store__count", "broken__echo", "silent__echo", "absent__echo"]
+"#;
+
+const LATE: &str = "the MCP server did not list its tools within 1 s (`start_timeout`); a command that installs it first needs the \
+                    network";
+
+const KEY: &str = "tool-key-1234567890-abcdefghijklmnopqrstuvwxyz";
+
+fn setup(agents: &str) -> Setup {
+    let setup = Setup::new(agents).env("TOOL_KEY", KEY);
+    fs::create_dir(setup.test_folder().join("writable")).unwrap();
+    setup
+}
+
+async fn start() -> (MockModel, Service) {
+    let model = MockModel::start(&[]);
+    let service = setup(&AGENTS.replace("MODEL", &model.base_url())).start().await;
+    (model, service)
+}
+
+#[tokio::test]
+async fn a_server_answers_calls_of_its_tools() {
+    let (model, service) = start().await;
+    let list = [
+        ("store__env", json!({ "name": "TOOL_KEY" })),
+        ("store__echo", json!({ "text": "it's {{ word }}" })),
+        ("store__structured", json!({})),
+        ("old__echo", json!({ "text": "with a handshake" })),
+        ("store__refuse", json!({ "text": "no room" })),
+        ("store__reject", json!({})),
+        ("store__echo", json!({ "text": 5 })),
+        ("store__long", json!({})),
+        ("store__none", json!({})),
+    ];
+    let ends = ends_of_calls(&service, "worker", &list).await;
+    let names = "`cancelled`, `count`, `crash`, `echo`, `env`, `flood`, `grow`, `hang`, `long`, `mark`, `refuse`, \
+                 `reject`, `structured`, `write`";
+    let expected = [
+        observation("***"),
+        observation("it's {{ word }}"),
+        observation("{\"n\":[1,2]}"),
+        observation("with a handshake"),
+        error("no room"),
+        error("the MCP server refused the request with the code -32602: not possible here"),
+        observation(""),
+        error("the result of the MCP server has more than 1 MiB; the call may have had its effect"),
+        error(format!("the MCP server `store` has no tool `none`; it has {names}")),
+    ];
+    assert_eq!(ends, expected);
+    let requests = json!(model.requests().await).to_string();
+    assert!(!requests.contains(KEY), "{requests}");
+}
+
+#[tokio::test]
+async fn the_model_receives_the_definitions_of_the_server() {
+    let (model, service) = start().await;
+    ends_of_calls(&service, "worker", &[]).await;
+    ends_of_calls(&service, "other", &[]).await;
+    let requests = model.requests().await;
+    let tool = |request: usize, name: &str| {
+        let tools = requests[request]["toolDefinitions"].as_array().unwrap();
+        tools.iter().map(|tool| &tool["function"]).find(|it| it["name"] == name).unwrap().clone()
+    };
+    let text =
+        json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
+    let expected =
+        json!({"name": "store__echo", "description": "Tool echo.***", "parameters": text});
+    assert_eq!(tool(0, "store__echo"), expected);
+    assert_eq!(tool(0, "slow")["description"], "Takes long.");
+    // The library would log texts of the servers.
+    assert!(!service.stderr_text().contains("rmcp"), "{}", service.stderr_text());
+    let unavailable = |reason: &str| {
+        let description = format!("The definition of this tool is not available: {reason}.");
+        (description, json!({"type": "object"}))
+    };
+    for (request, name, reason) in [
+        (0, "store__none", "the MCP server `store` has no tool `none`"),
+        (1, "broken__echo", "the MCP server ended with exit code 3"),
+        (1, "silent__echo", LATE),
+        (1, "absent__echo", "the program `no-such-program` of the MCP server is not installed"),
+    ] {
+        let tool = tool(request, name);
+        let (description, parameters) = unavailable(reason);
+        assert_eq!((&tool["description"], &tool["parameters"]), (&json!(description), &parameters));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_start_is_an_error_of_the_call() {
+    let (model, service) = start().await;
+    let list = ["broken__echo", "silent__echo", "absent__echo", "store__count"];
+    let list = list.map(|name| (name, json!({ "text": "x" })));
+    let ends = ends_of_calls(&service, "other", &list).await;
+    let (kind, text) = &ends[0];
+    let start = "the MCP server ended with exit code 3: ";
+    assert!(kind == "error" && text.starts_with(start) && text.contains("cannot start"), "{text}");
+    assert!(text.contains("TOOL_KEY="), "{text}");
+    let requests = json!(model.requests().await).to_string();
+    assert!(requests.contains("TOOL_KEY=") && !requests.contains(KEY), "{requests}");
+    assert_eq!(ends[1], error(LATE));
+    let missing = "the program `no-such-program` of the MCP server is not installed";
+    assert_eq!(ends[2], error(missing));
+    assert_eq!(ends[3].0, "observation", "{ends:?}");
+    let log = service.stderr_text();
+    assert!(log.contains("MCP server did not start") && !log.contains("cannot start:"), "{log}");
+    drop(model);
+}
+
+#[tokio::test]
+async fn a_server_is_confined() {
+    if skips("Landlock 6") {
+        return;
+    }
+    let model = MockModel::start(&[]);
+    let setup = setup(&AGENTS.replace("MODEL", &model.base_url())).without_bubblewrap();
+    let service = setup.start().await;
+    let folder = service.setup.test_folder();
+    let write = |path: &Path| ("store__write", json!({ "path": path, "text": "x" }));
+    let inside = folder.join("writable/file");
+    let list = [
+        write(&inside),
+        write(&folder.join("outside")),
+        ("store__env", json!({ "name": "TMPDIR" })),
+    ];
+    let ends = ends_of_calls(&service, "worker", &list).await;
+    assert_eq!(ends[0], observation("written"));
+    assert_eq!(fs::read_to_string(inside).unwrap(), "x");
+    assert!(ends[1].0 == "error" && !folder.join("outside").exists(), "{ends:?}");
+    let temporary = PathBuf::from(&ends[2].1);
+    assert!(temporary.is_dir(), "{ends:?}");
+    // The folder is removed with the process.
+    let (pid, _) = count(&service, "worker").await;
+    kill9(pid);
+    poll_until("the end of the folder", async || (!temporary.exists()).then_some(())).await;
+}
+
+#[tokio::test]
+async fn the_doctor_reports_servers() {
+    if skips("Landlock 6") {
+        return;
+    }
+    let model = MockModel::start(&[]);
+    let setup = setup(&AGENTS.replace("MODEL", &model.base_url())).without_bubblewrap();
+    let config = setup.write_config().display().to_string();
+    let report = setup.run(&["doctor", &config], "").await.stdout;
+    let line = |server: &str| {
+        let line = report.lines().find(|line| line.contains(&format!("MCP server {server}: ")));
+        line.unwrap_or_else(|| panic!("{report}")).to_owned()
+    };
+    assert!(line("store").contains("sandbox enforced by landlock; boundary landlock"), "{report}");
+    assert!(line("absent").contains("the program no-such-program is not installed"), "{report}");
+    let report = setup.run(&["check", &config], "").await;
+    assert!(report.stderr.contains("calls of its tools fail until then"), "{report:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_can_change_the_configuration_is_reported() {
+    if skips("Landlock 6") {
+        return;
+    }
+    let model = MockModel::start(&[]);
+    let open = |settings: &str| {
+        let writable = format!("writable = [\"HERE/../service\"]{settings}");
+        let agents = AGENTS.replace("MODEL", &model.base_url());
+        setup(&agents.replace("writable = [\"HERE/writable\"]", &writable)).without_bubblewrap()
+    };
+    let Err((_, output)) = open("").try_start().await else { panic!("it started") };
+    let refusal = "cannot enforce the sandbox of the MCP server `store` of the agent";
+    assert!(output.stderr.contains(refusal), "{output:?}");
+    assert!(
+        output.stderr.contains("`mcp.servers.store.sandbox.required = false` starts the service"),
+        "{output:?}"
+    );
+    let Ok(service) = open(", required = false").try_start().await else { panic!("no start") };
+    let stderr = service.stderr_text();
+    assert!(stderr.contains("backend program is not isolated from the service"), "{stderr}");
+    assert!(stderr.contains("the MCP server `store` can change the configuration"), "{stderr}");
+}

@@ -1,0 +1,232 @@
+//! Processes of MCP servers: who shares them, and each way in which they end.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::json;
+
+use super::{AGENTS, setup, start};
+use crate::harness::client::{completed_with, outcome, state};
+use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
+use crate::harness::processes::{is_alive, kill9};
+use crate::harness::steps::{ends_of_calls, error, observation, steps};
+use crate::harness::{Service, poll_until};
+
+/// Returns the process id of the server `store`, and the number of its calls.
+pub(super) async fn count(service: &Service, agent: &str) -> (i32, u32) {
+    let ends = ends_of_calls(service, agent, &[("store__count", json!({}))]).await;
+    let (pid, calls) = ends[0].1.split_once(' ').unwrap();
+    (pid.parse().unwrap(), calls.parse().unwrap())
+}
+
+#[tokio::test]
+async fn a_server_that_ends_in_mid_call_is_started_again() {
+    // R-143: An MCP server that ends in mid-call fails its call and not the run, and the next call starts it again
+    let (_model, service) = start().await;
+    let list = [
+        ("store__count", json!({})),
+        ("store__crash", json!({})),
+        ("store__count", json!({})),
+        ("store__flood", json!({})),
+        ("store__count", json!({})),
+    ];
+    let ends = ends_of_calls(&service, "worker", &list).await;
+    let interrupted = |reason: &str| {
+        error(format!(
+            "the call was interrupted, and may have had its effect: the MCP server {reason}"
+        ))
+    };
+    assert_eq!(ends[1], interrupted("ended with exit code 7: the store is damaged"));
+    assert_eq!(ends[3], interrupted("sent a message of more than 4 MiB"));
+    let pids: BTreeSet<_> = [0, 2, 4].map(|index| ends[index].1.clone()).into();
+    assert_eq!(pids.len(), 3, "{ends:?}");
+    assert!(pids.iter().all(|text| text.ends_with(" 1")), "{ends:?}");
+}
+
+#[tokio::test]
+async fn a_killed_server_ends_its_call_and_not_the_run() {
+    // R-143: An MCP server that ends in mid-call fails its call and not the run, and the next call starts it again
+    let (_model, service) = start().await;
+    let (pid, _) = count(&service, "worker").await;
+    let mark = service.setup.test_folder().join("writable/mark");
+    let turns = [calls(&[("store__mark", json!({ "path": mark }))]), final_answer("done")];
+    let run = service.start_task("worker", &directed("go", &turns)).await;
+    poll_until("the call", async || mark.exists().then_some(())).await;
+    kill9(pid);
+    let task = service.wait_for_end("worker", &run).await;
+    assert_eq!(outcome(&task), completed_with("done"));
+    let steps = steps(&service, &run).await;
+    assert_eq!(
+        steps[1]["text"],
+        "the call was interrupted, and may have had its effect: signal 9 ended the MCP server"
+    );
+}
+
+#[tokio::test]
+async fn all_agents_share_the_process_of_a_server() {
+    let (_model, service) = start().await;
+    let (pid, calls) = count(&service, "worker").await;
+    assert_eq!(calls, 1);
+    assert_eq!(count(&service, "other").await, (pid, 2));
+    // A reload that does not change the server keeps it.
+    let text = fs::read_to_string(service.setup.write_config()).unwrap();
+    let change = |from: &str, to: &str| {
+        fs::write(service.setup.write_config(), text.replace(from, to)).unwrap();
+    };
+    change("max_steps = 20", "max_steps = 21");
+    let reloaded = service.command(&["reload"], "").await;
+    assert!(reloaded.stdout.contains("worker"), "{reloaded:?}");
+    assert_eq!(count(&service, "worker").await, (pid, 3));
+    // One that changes it ends it.
+    change("\"mcp\", \"--end\"", "\"mcp\", \"--noise\", \"--end\"");
+    let reloaded = service.command(&["reload"], "").await;
+    assert!(reloaded.stdout.contains("other"), "{reloaded:?}");
+    let (new_pid, calls) = count(&service, "other").await;
+    assert!(new_pid != pid && calls == 1, "{new_pid} {calls}");
+    poll_until("the end of the server", async || (!is_alive(pid)).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_timeout_cancels_the_call_and_not_the_server() {
+    let (_model, service) = start().await;
+    let (pid, _) = count(&service, "worker").await;
+    let ends =
+        ends_of_calls(&service, "worker", &[("slow", json!({})), ("store__cancelled", json!({}))])
+            .await;
+    let timeout = "the tool gave no result within 1 s; the call may have had its effect";
+    assert_eq!(ends, [error(timeout), observation("1")]);
+    assert_eq!(count(&service, "worker").await.0, pid);
+}
+
+#[tokio::test]
+async fn a_server_without_calls_is_ended() {
+    let model = MockModel::start(&[]);
+    let agents = AGENTS.replace("MODEL", &model.base_url());
+    let agents = agents.replace(
+        "args = [\"mcp\", \"--end\", \"HERE/writable/end\"]",
+        "args = [\"mcp\", \"--end\", \"HERE/writable/end\"]\nidle = 1",
+    );
+    let service = setup(&agents).start().await;
+    let (pid, _) = count(&service, "worker").await;
+    poll_until("the end of the server", async || (!is_alive(pid)).then_some(())).await;
+    assert_eq!(service.setup.read("writable/end"), "ended\n");
+    let (new_pid, calls) = count(&service, "worker").await;
+    assert!(new_pid != pid && calls == 1, "{new_pid} {calls}");
+}
+
+#[tokio::test]
+async fn a_server_ends_with_the_service() {
+    // R-144: An MCP server ends with the service, also after a kill
+    let (_model, mut service) = start().await;
+    let (pid, _) = count(&service, "worker").await;
+    service.sigterm();
+    service.wait_for_exit().await;
+    assert!(!is_alive(pid), "the server is left after a stop");
+    // It could end by itself.
+    assert_eq!(service.setup.read("writable/end"), "ended\n");
+    service.restart().await;
+    let (pid, _) = count(&service, "worker").await;
+    service.kill9().await;
+    poll_until("the end of the server", async || (!is_alive(pid)).then_some(())).await;
+    service.restart().await;
+    assert_eq!(count(&service, "worker").await.1, 1);
+}
+
+#[tokio::test]
+async fn a_cancelled_run_cancels_its_call_at_the_server() {
+    let (_model, service) = start().await;
+    let (pid, _) = count(&service, "worker").await;
+    let mark = service.setup.test_folder().join("writable/mark");
+    let turns = [calls(&[("store__mark", json!({ "path": mark }))]), final_answer("done")];
+    let run = service.start_task("worker", &directed("go", &turns)).await;
+    poll_until("the call", async || mark.exists().then_some(())).await;
+    let task = service.cancel("worker", &run).await;
+    assert_eq!(state(&task), "canceled", "{task}");
+    let ends = ends_of_calls(&service, "worker", &[("store__cancelled", json!({}))]).await;
+    assert_eq!(ends, [observation("1")]);
+    assert_eq!(count(&service, "other").await.0, pid);
+}
+
+#[tokio::test]
+async fn a_killed_service_does_not_repeat_a_call() {
+    let (_model, mut service) = start().await;
+    let mark = service.setup.test_folder().join("writable/mark");
+    let turns = [calls(&[("store__mark", json!({ "path": mark }))]), final_answer("done")];
+    let run = service.start_task("worker", &directed("go", &turns)).await;
+    poll_until("the call", async || mark.exists().then_some(())).await;
+    service.kill9().await;
+    service.restart().await;
+    let task = service.wait_for_end("worker", &run).await;
+    assert_eq!(outcome(&task), completed_with("done"), "{task}");
+    let steps = steps(&service, &run).await;
+    let text = steps[1]["text"].as_str().unwrap();
+    assert!(text.starts_with("outcome unknown: "), "{text}");
+    assert_eq!(fs::read_to_string(mark).unwrap(), "called\n");
+}
+
+#[tokio::test]
+async fn a_cancelled_run_starts_no_second_process() {
+    let model = MockModel::start(&[]);
+    let silent = "args = [\"mcp\", \"--silent\", \"--start\", \"HERE/writable/starts\"]\n\
+                  sandbox = { writable = [\"HERE/writable\"] }";
+    let agents = AGENTS.replace("MODEL", &model.base_url());
+    let agents = agents.replace("args = [\"mcp\", \"--silent\"]\nstart_timeout = 1", silent);
+    let service = setup(&agents).start().await;
+    let starts = service.setup.test_folder().join("writable/starts");
+    for _ in 0..3 {
+        let run = service.start_task("other", &directed("go", &[final_answer("done")])).await;
+        poll_until("the start", async || starts.exists().then_some(())).await;
+        let task = service.cancel("other", &run).await;
+        assert_eq!(state(&task), "canceled", "{task}");
+    }
+    assert_eq!(fs::read_to_string(starts).unwrap(), "started\n");
+}
+
+#[tokio::test]
+async fn a_server_that_ignores_the_end_is_killed() {
+    let model = MockModel::start(&[]);
+    let agents = AGENTS.replace("MODEL", &model.base_url());
+    let agents = agents.replace("\"mcp\", \"--end\"", "\"mcp\", \"--stubborn\", \"--end\"");
+    let mut service = setup(&agents).start().await;
+    let (pid, _) = count(&service, "worker").await;
+    service.sigterm();
+    service.wait_for_exit().await;
+    assert!(!is_alive(pid), "the server is left after a stop");
+}
+
+#[tokio::test]
+async fn the_loss_of_the_process_holder_is_an_error_of_the_call() {
+    let (_model, service) = start().await;
+    let mark = service.setup.test_folder().join("writable/mark");
+    let call = ("store__mark", json!({ "path": mark }));
+    let turns = [calls(&[call]), calls(&[("store__count", json!({}))]), final_answer("done")];
+    let run = service.start_task("worker", &directed("go", &turns)).await;
+    poll_until("the call", async || mark.exists().then_some(())).await;
+    kill9(service.warden_pid());
+    let task = service.wait_for_end("worker", &run).await;
+    assert_eq!(outcome(&task), completed_with("done"), "{task}");
+    let steps = steps(&service, &run).await;
+    let text = steps[1]["text"].as_str().unwrap();
+    assert!(
+        text.contains("may have had its effect: the process holder of the MCP server was lost"),
+        "{text}"
+    );
+    assert!(!service.stderr_text().contains("panicked"), "{}", service.stderr_text());
+}
+
+#[tokio::test]
+async fn a_server_beyond_its_limits_is_ended() {
+    let model = MockModel::start(&[]);
+    let limits = "args = [\"mcp\", \"--end\", \"HERE/writable/end\"]\nresources = { memory_bytes = 100_000_000, group = \"off\" }";
+    let agents = AGENTS
+        .replace("MODEL", &model.base_url())
+        .replace("args = [\"mcp\", \"--end\", \"HERE/writable/end\"]", limits);
+    let service = setup(&agents).start().await;
+    let list = [("store__grow", json!({})), ("store__count", json!({}))];
+    let ends = ends_of_calls(&service, "worker", &list).await;
+    let (kind, text) = &ends[0];
+    let start = "the call was interrupted, and may have had its effect: the MCP server took ";
+    let end = "`resources.memory_bytes` allows 100000000, and the service killed it";
+    assert!(kind == "error" && text.starts_with(start) && text.ends_with(end), "{text}");
+    assert!(ends[1].1.ends_with(" 1"), "{ends:?}");
+}
