@@ -49,7 +49,7 @@ layer = "perceptual"
 model_id = "local/mock-1"
 max_steps = 20
 tools = ["store__echo", "store__count", "store__cancelled", "store__env", "store__write", "store__structured",
-  "store__refuse", "store__reject", "store__mark", "store__grow", "store__hang", "store__long", "store__crash", "store__flood", "store__none", "slow", "old__echo"]
+  "store__refuse", "store__reject", "store__mark", "store__grow", "store__hang", "store__many", "store__long", "store__crash", "store__flood", "store__none", "slow", "old__echo"]
 [agents.other]
 kind = "cognitive"
 layer = "perceptual"
@@ -89,7 +89,7 @@ async fn a_server_answers_calls_of_its_tools() {
         ("store__none", json!({})),
     ];
     let ends = ends_of_calls(&service, "worker", &list).await;
-    let names = "`cancelled`, `count`, `crash`, `echo`, `env`, `flood`, `grow`, `hang`, `long`, `mark`, `refuse`, \
+    let names = "`cancelled`, `count`, `crash`, `echo`, `env`, `flood`, `grow`, `hang`, `long`, `many`, `mark`, `refuse`, \
                  `reject`, `structured`, `write`";
     let expected = [
         observation("***"),

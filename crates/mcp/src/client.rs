@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use crate::answer::ToolAnswer;
 use crate::connection_end::ConnectionEnd;
-use crate::transport::LineTransport;
+use crate::transport::{LineTransport, MALFORMED};
 
 /// Versions of the protocol without a handshake, the preferred one first.
 const VERSIONS: [ProtocolVersion; 1] = [ProtocolVersion::V_2026_07_28];
@@ -248,6 +248,9 @@ async fn start_error(
 }
 
 fn refused(refusal: ErrorData) -> McpError {
+    if refusal.code == MALFORMED {
+        return McpError::Malformed;
+    }
     let mut message = refusal.message.into_owned();
     let is_cut = message.len() > MAX_ERROR_BYTES;
     message.truncate(message.floor_char_boundary(MAX_ERROR_BYTES));

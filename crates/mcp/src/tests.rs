@@ -358,4 +358,11 @@ async fn an_answer_becomes_text() {
         });
         assert_eq!(answer, Err(expected));
     }
+    for error in [json!("boom"), json!({"message": "no code"})] {
+        let (answer, ()) = tokio::join!(call(&client), async {
+            let request = server.next().await;
+            server.send(json!({"jsonrpc": "2.0", "id": request["id"], "error": error})).await;
+        });
+        assert_eq!(answer, Err(McpError::Malformed));
+    }
 }

@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use self::message_filter::MessageFilter;
+pub(crate) use self::reader::MALFORMED;
 use self::reader::MessageReader;
 use self::writer::LineWriter;
 use crate::connection_end::ConnectionEnd;
@@ -43,15 +44,17 @@ impl LineTransport {
         let (end_sender, end) = watch::channel(None);
         let (sender, answers) = mpsc::channel(MAX_WAITING_ANSWERS);
         let filter = Arc::new(MessageFilter::default());
-        let (writer, writing) = LineWriter::new(input);
+        let (writer, writing) = LineWriter::new(input, end_sender.clone());
+        // The library must not notice the end before its reason is set.
+        let answers_sender = sender.clone();
         let reader = MessageReader::new(Arc::clone(&filter), writer.clone(), sender);
         let pipes_end = end_sender.clone();
         let pipes = tokio::spawn(async move {
-            let reason = tokio::select! {
-                reason = reader.read(output) => reason,
-                reason = writing => reason,
-            };
-            set_end(&pipes_end, reason);
+            tokio::select! {
+                reason = reader.read(output) => set_end(&pipes_end, reason),
+                () = writing => {}
+            }
+            drop(answers_sender);
         });
         (Self { answers, filter, writer, end: end_sender, pipes }, end)
     }

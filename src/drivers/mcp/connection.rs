@@ -10,7 +10,7 @@ use std::time::Duration;
 use algonius_actors::model::completion::ToolDefinition;
 use algonius_actors::model::program::mcp_server::McpServer;
 use algonius_actors::ports::tools::TextRedactor;
-use algonius_mcp::{ListedTool, McpClient, McpError, ToolAnswer};
+use algonius_mcp::{ConnectionEnd, ListedTool, McpClient, McpError, ToolAnswer};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
@@ -34,7 +34,7 @@ pub(super) struct ServerConnection {
     definitions: Definitions,
     usage: watch::Sender<Usage>,
     phase: watch::Receiver<ConnectionPhase>,
-    /// Its end is an order to the supervisor.
+    /// Dropping it orders the supervisor to end the process.
     _lifetime: watch::Sender<()>,
 }
 
@@ -87,12 +87,16 @@ impl ServerConnection {
             let tools = client.tools().await?;
             // A long list takes longer than a task may hold its thread.
             let definitions = spawn_blocking(move || definitions(tools)).await;
-            Ok::<_, McpError>((client, definitions.unwrap_or_default()))
+            Ok::<_, McpError>((client, definitions))
         };
         let failure = tokio::select! {
             started = timeout(server.start_timeout, start) => match started {
-                Ok(Ok((client, definitions))) => {
+                Ok(Ok((client, Ok(definitions)))) => {
                     return Ok(Self::supervised(process, (client, definitions), &server, context));
+                }
+                Ok(Ok((_, Err(error)))) => {
+                    tracing::error!(%error, "reading the definitions of tools failed");
+                    Ok("the definitions of the tools could not be read".to_owned())
                 }
                 Ok(Err(error)) => Err(error),
                 Err(_) => Ok(late_start(&server)),
@@ -152,7 +156,8 @@ impl ServerConnection {
     /// Returns when no process and no file of the connection is left.
     pub(super) async fn wait_until_removed(&self) {
         let is_removed = |phase: &ConnectionPhase| matches!(phase, ConnectionPhase::Removed(_));
-        _ = self.phase.clone().wait_for(is_removed).await; // A supervisor that panicked has removed them too.
+        // If the supervisor has panicked, the process is killed in the background.
+        _ = self.phase.clone().wait_for(is_removed).await;
     }
 }
 
@@ -229,13 +234,19 @@ fn late_start(server: &McpServer) -> String {
 async fn explain_error(error: McpError, process: &mut ServerProcess) -> ServerFailure {
     match error {
         McpError::Refused { .. } => refusal(error),
-        McpError::Ended(end) => explain_end(end.to_string(), process).await,
+        McpError::Ended(end) => explain_end(end, process).await,
         error => process.kill_and_explain(error.to_string()).await,
     }
 }
 
 /// Returns the failure of a process whose connection has ended.
-async fn explain_end(sentence: String, process: &mut ServerProcess) -> ServerFailure {
-    let exit = timeout(EXIT_CODE_TIMEOUT, process.wait_for_failure()).await;
-    process.kill_and_explain(exit.unwrap_or(sentence)).await
+async fn explain_end(end: ConnectionEnd, process: &mut ServerProcess) -> ServerFailure {
+    let mut sentence = end.to_string();
+    // A server that has exceeded a limit may exit too, because its input is closed.
+    if matches!(end, ConnectionEnd::OutputClosed | ConnectionEnd::InputClosed)
+        && let Ok(exit) = timeout(EXIT_CODE_TIMEOUT, process.wait_for_failure()).await
+    {
+        sentence = exit;
+    }
+    process.kill_and_explain(sentence).await
 }

@@ -34,6 +34,9 @@ pub(super) fn redacted(definition: &ToolDefinition, redactor: &TextRedactor) -> 
     let description = redactor.redact(&definition.description);
     let mut parameters = definition.parameters.clone();
     redact_texts(&mut parameters, redactor);
+    if !schema_check::is_usable(&parameters) {
+        parameters = any_object();
+    }
     ToolDefinition { description, parameters }
 }
 
@@ -79,7 +82,8 @@ pub(super) fn unavailable_definition(reason: &str) -> ToolDefinition {
 
 /// Returns the schema of arguments; `None` if a model cannot use it.
 fn parameters(schema: Map<String, Value>) -> Option<Value> {
-    let schema = cleaned(Value::Object(schema))?;
+    let mut schema = cleaned(Value::Object(schema))?;
+    schema_check::complete(&mut schema);
     let is_usable = schema_check::is_usable(&schema);
     (is_usable && schema.to_string().len() <= MAX_SCHEMA_BYTES).then_some(schema)
 }
@@ -150,6 +154,18 @@ mod tests {
         let twenty = vec!["x"; 20];
         assert!(list(&twenty).ends_with("`x`"));
         assert!(list(&vec!["x"; 21]).ends_with("`x` and more"));
+    }
+
+    #[test]
+    fn a_schema_that_redaction_damages_is_replaced() {
+        let secret = "property-with-a-secret-name";
+        let redactor =
+            TextRedactor(std::sync::Arc::new(move |text: &str| text.replace(secret, "***")));
+        let parameters =
+            json!({"type": "object", "properties": {secret: {}}, "required": [secret]});
+        let definition = ToolDefinition { description: secret.to_owned(), parameters };
+        let ToolDefinition { description, parameters } = redacted(&definition, &redactor);
+        assert_eq!((description.as_str(), parameters), ("***", any_object()));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::drivers::program::backend_process::{
 use crate::drivers::program::limits::wait_until_exceeded;
 
 /// Time in which a server has to exit after its input is closed, and again after SIGTERM.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Time for the last error output after the end of the process. Another process may hold the pipe open.
 const ERROR_OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);

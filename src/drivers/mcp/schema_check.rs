@@ -13,13 +13,52 @@ const MAX_NAME_BYTES: usize = 64;
 const REFUSED_TOP_KEYS: [&str; 6] = ["$ref", "allOf", "anyOf", "enum", "not", "oneOf"];
 
 /// Keys whose value is a schema.
-const SCHEMA_KEYS: [&str; 4] = ["additionalProperties", "contains", "items", "not"];
+const SCHEMA_KEYS: [&str; 11] = [
+    "additionalItems",
+    "additionalProperties",
+    "contains",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
 
 /// Keys whose value is a list of schemas.
 const SCHEMA_LIST_KEYS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 
 /// Keys whose value has a schema for each name.
-const SCHEMA_TABLE_KEYS: [&str; 4] = ["$defs", "definitions", "patternProperties", "properties"];
+const SCHEMA_TABLE_KEYS: [&str; 5] =
+    ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
+
+/// Keys whose value is a number.
+const NUMBER_KEYS: [&str; 5] =
+    ["exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"];
+
+/// Keys whose value is a number of characters, items or properties.
+const COUNT_KEYS: [&str; 6] =
+    ["maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"];
+
+/// Completes lists without a schema of their items, which some providers refuse.
+pub(super) fn complete(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(complete),
+        Value::Object(members) => {
+            members.values_mut().for_each(complete);
+            let is_list = match members.get("type") {
+                Some(Value::Array(names)) => names.iter().any(|name| name == "array"),
+                name => name.is_some_and(|name| name == "array"),
+            };
+            if is_list && !members.contains_key("items") && !members.contains_key("prefixItems") {
+                members.insert("items".to_owned(), Value::Object(Map::new()));
+            }
+        }
+        _ => {}
+    }
+}
 
 /// Returns true for a schema of an object that a provider of models accepts.
 pub(super) fn is_usable(schema: &Value) -> bool {
@@ -27,6 +66,7 @@ pub(super) fn is_usable(schema: &Value) -> bool {
     members.get("type").is_some_and(|it| it == "object")
         && !REFUSED_TOP_KEYS.iter().any(|key| members.contains_key(*key))
         && are_argument_names(members)
+        && has_required(members)
         && is_schema(schema, schema, 0)
 }
 
@@ -39,6 +79,17 @@ fn are_argument_names(schema: &Map<String, Value>) -> bool {
         (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_permitted)
     };
     properties.keys().all(is_name)
+}
+
+/// Returns true if all required arguments have a schema.
+fn has_required(schema: &Map<String, Value>) -> bool {
+    let required = schema.get("required").and_then(Value::as_array);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    required
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .all(|name| properties.is_some_and(|properties| properties.contains_key(name)))
 }
 
 /// Returns true for a well-formed part of the schema `root`.
@@ -54,7 +105,10 @@ fn is_schema(part: &Value, root: &Value, depth: usize) -> bool {
         "$dynamicRef" | "$recursiveRef" => false,
         "type" => is_type(value),
         "required" => value.as_array().is_some_and(|names| names.iter().all(Value::is_string)),
-        "enum" => value.is_array(),
+        "enum" => value.as_array().is_some_and(|values| !values.is_empty()),
+        "uniqueItems" => value.is_boolean(),
+        key if NUMBER_KEYS.contains(&key) => value.is_number(),
+        key if COUNT_KEYS.contains(&key) => value.is_u64(),
         "description" | "title" | "format" | "pattern" => value.is_string(),
         key if SCHEMA_KEYS.contains(&key) => is_part(value),
         key if SCHEMA_LIST_KEYS.contains(&key) => {
@@ -109,6 +163,19 @@ mod tests {
     }
 
     #[test]
+    fn a_list_without_a_schema_of_its_items_gets_one() {
+        let mut schema = json!({"properties": {"a": {"type": "array"}, "b": {"type": ["array", "null"]},
+            "c": {"type": "array", "items": {"type": "string"}}}});
+        complete(&mut schema);
+        let properties = &schema["properties"];
+        assert_eq!(
+            (&properties["a"]["items"], &properties["b"]["items"]),
+            (&json!({}), &json!({}))
+        );
+        assert_eq!(properties["c"]["items"], json!({"type": "string"}));
+    }
+
+    #[test]
     fn a_schema_that_a_provider_refuses_is_not_usable() {
         let property = |schema: Value| json!({"type": "object", "properties": {"a": schema}});
         let deep = (0..20).fold(json!({}), |inner, _| json!({"items": inner}));
@@ -124,7 +191,14 @@ mod tests {
             json!({"type": "object", "$ref": "#/$defs/a", "$defs": {"a": {}}}),
             property(json!("string")),
             property(json!({"type": "text"})),
+            json!({"type": "object", "required": ["a"]}),
+            json!({"type": "object", "properties": {"b": {}}, "required": ["a"]}),
             property(json!({"enum": 1})),
+            property(json!({"enum": []})),
+            property(json!({"exclusiveMinimum": true})),
+            property(json!({"maxLength": -1})),
+            property(json!({"uniqueItems": 1})),
+            property(json!({"propertyNames": {"$ref": "https://x.org/schema"}})),
             property(json!({"anyOf": []})),
             property(json!({"description": {}})),
             property(json!({"$ref": "#"})),

@@ -10,7 +10,6 @@ use algonius_mcp::ToolAnswer;
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use tokio::time::{Instant, timeout};
-use tracing::Instrument as _;
 
 use super::connection::{ConnectionUse, ServerConnection};
 use super::definitions::{redacted, unavailable_definition};
@@ -21,7 +20,7 @@ use crate::drivers::program::backend_process::BackendLauncher;
 /// Greatest pause after a start that failed.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// Time in which all servers end at a stop of the service. The process holder kills those that are left.
+/// Time in which all servers end at a stop of the service. The process holder kills the servers that remain.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// MCP servers that agents use. Cheap to clone.
@@ -64,7 +63,7 @@ impl McpServers {
         handle
     }
 
-    /// Ends all servers, those too that no agent uses any more. No server starts afterwards.
+    /// Ends all servers, including those without an agent. No server starts afterwards.
     pub async fn end_all(&self) {
         if timeout(END_TIMEOUT, self.0.context.stop()).await.is_err() {
             tracing::warn!("MCP servers did not end in time");
@@ -106,9 +105,12 @@ impl ServerHandle {
     ) -> ToolDefinition {
         let last_failure = self.last_failure.borrow().clone();
         if let Some(failure) = last_failure {
-            let server = Arc::clone(self);
-            // It ends with the start, or at once during the pause.
-            self.context.spawn(async move { server.connection().await.map(drop) });
+            // While the state is locked, a start runs.
+            if self.state.try_lock().is_ok() {
+                let server = Arc::clone(self);
+                // The work ends with the start, or immediately during the pause.
+                self.context.spawn(async move { server.connection().await.map(drop) });
+            }
             return unavailable_definition(&failure.sentence);
         }
         match self.connection().await {
@@ -158,7 +160,8 @@ impl ServerHandle {
         // A task of its own, which completes the start, or removes it, if this future is dropped.
         let last_failure = Arc::clone(&self.last_failure);
         let start = start(Arc::clone(&self.server), self.context.clone(), (state, last_failure));
-        let start = self.context.spawn(start.in_current_span()).await;
+        // Without the span of this run: the library would keep it for the life of the connection.
+        let start = self.context.spawn(start).await;
         start.unwrap_or_else(|error| {
             tracing::error!(%error, "task that starts an MCP server failed");
             Err(Arc::new(ServerFailure::new("the MCP server could not be started")))

@@ -20,7 +20,7 @@ impl ServerContext {
         Self { launcher, works: watch::Sender::default(), stop: watch::Sender::default() }
     }
 
-    /// Starts a work that the stop of the service waits for: the start or the supervision of a process.
+    /// Starts a background work that the stop of the service waits for: the start or the supervision of a process.
     pub(super) fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,

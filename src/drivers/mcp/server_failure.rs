@@ -16,7 +16,7 @@ pub(super) struct ServerFailure {
 }
 
 impl ServerFailure {
-    /// Creates a failure about which the server says nothing.
+    /// Creates a failure without a report of the server.
     pub(super) fn new(sentence: impl Into<String>) -> Self {
         Self { sentence: sentence.into(), ..Self::default() }
     }

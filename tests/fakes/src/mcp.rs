@@ -25,6 +25,7 @@
 //! | `grow` | none: takes 300 MB |
 //! | `crash` | none: writes to standard error and exits with 7 |
 //! | `long` | 2 MiB of text |
+//! | `many` | 200,000 values |
 //! | `flood` | an endless text in one message |
 
 use std::error::Error;
@@ -41,7 +42,7 @@ const VERSION: &str = "2026-07-28";
 const OLD_VERSION: &str = "2025-11-25";
 
 /// Names of the tools, with the names of their arguments.
-const TOOLS: [(&str, &[&str]); 14] = [
+const TOOLS: [(&str, &[&str]); 15] = [
     ("echo", &["text"]),
     ("count", &[]),
     ("cancelled", &[]),
@@ -56,6 +57,7 @@ const TOOLS: [(&str, &[&str]); 14] = [
     ("crash", &[]),
     ("flood", &[]),
     ("long", &[]),
+    ("many", &[]),
 ];
 
 /// Role `mcp`.
@@ -190,6 +192,9 @@ impl Server {
                 Ok(()) => ("written".to_owned(), false),
                 Err(error) => (error.to_string(), true),
             },
+            "many" => {
+                return json!({"resultType": "complete", "structuredContent": vec![0; 200_000]});
+            }
             "structured" => {
                 let content = json!([{"type": "text", "text": "ignored"}]);
                 return json!({

@@ -29,6 +29,9 @@ async fn a_server_that_ends_in_mid_call_is_started_again() {
         ("store__count", json!({})),
         ("store__flood", json!({})),
         ("store__count", json!({})),
+        // After this one it exits by itself, because its input is closed.
+        ("store__many", json!({})),
+        ("store__count", json!({})),
     ];
     let ends = ends_of_calls(&service, "worker", &list).await;
     let interrupted = |reason: &str| {
@@ -38,8 +41,9 @@ async fn a_server_that_ends_in_mid_call_is_started_again() {
     };
     assert_eq!(ends[1], interrupted("ended with exit code 7: the store is damaged"));
     assert_eq!(ends[3], interrupted("sent a message of more than 4 MiB"));
-    let pids: BTreeSet<_> = [0, 2, 4].map(|index| ends[index].1.clone()).into();
-    assert_eq!(pids.len(), 3, "{ends:?}");
+    assert_eq!(ends[5], interrupted("sent a message of more than 100000 values"));
+    let pids: BTreeSet<_> = [0, 2, 4, 6].map(|index| ends[index].1.clone()).into();
+    assert_eq!(pids.len(), 4, "{ends:?}");
     assert!(pids.iter().all(|text| text.ends_with(" 1")), "{ends:?}");
 }
 
@@ -168,7 +172,7 @@ async fn a_killed_service_does_not_repeat_a_call() {
 async fn a_cancelled_run_starts_no_second_process() {
     let model = MockModel::start(&[]);
     let silent = "args = [\"mcp\", \"--silent\", \"--start\", \"HERE/writable/starts\"]\n\
-                  sandbox = { writable = [\"HERE/writable\"] }";
+                  sandbox = { writable = [\"HERE/writable\"] }\nstart_timeout = 600";
     let agents = AGENTS.replace("MODEL", &model.base_url());
     let agents = agents.replace("args = [\"mcp\", \"--silent\"]\nstart_timeout = 1", silent);
     let service = setup(&agents).start().await;
@@ -176,6 +180,9 @@ async fn a_cancelled_run_starts_no_second_process() {
     for _ in 0..3 {
         let run = service.start_task("other", &directed("go", &[final_answer("done")])).await;
         poll_until("the start", async || starts.exists().then_some(())).await;
+        let is_running =
+            async || (service.execution(&run).await["state"] == "running").then_some(());
+        poll_until("the run", is_running).await;
         let task = service.cancel("other", &run).await;
         assert_eq!(state(&task), "canceled", "{task}");
     }

@@ -16,7 +16,7 @@ const MAX_VALUES: usize = 100_000;
 /// Code of JSON-RPC for a method that this side does not have.
 const METHOD_NOT_FOUND: i32 = -32601;
 
-/// Message of a server, by what follows from it.
+/// Kind of a message from a server.
 #[derive(Debug, PartialEq)]
 pub(super) enum Incoming {
     /// Answer to a pending request.

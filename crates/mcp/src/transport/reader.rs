@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use rmcp::RoleClient;
-use rmcp::model::{ErrorData, JsonRpcMessage};
+use rmcp::model::{ErrorCode, ErrorData, JsonRpcMessage};
 use rmcp::service::RxJsonRpcMessage;
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
@@ -19,6 +19,9 @@ const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
 /// Greatest number of bytes since the last answer that answer no request.
 const MAX_UNUSED_BYTES: usize = 16 << 20;
+
+/// Code of the error that replaces an answer that does not follow the protocol. No server uses it.
+pub(crate) const MALFORMED: ErrorCode = ErrorCode(i32::MIN);
 
 /// Reader of the messages of a server, one on each line.
 pub(super) struct MessageReader {
@@ -61,8 +64,8 @@ impl MessageReader {
         match self.filter.classify(line) {
             Incoming::Answer(id) => {
                 self.unused_bytes = 0;
-                let answer = serde_json::from_slice(line).unwrap_or_else(|_form| {
-                    let error = ErrorData::internal_error("the answer has an unknown form", None);
+                let answer = serde_json::from_slice(line).unwrap_or_else(|_malformed| {
+                    let error = ErrorData::new(MALFORMED, "malformed answer", None);
                     JsonRpcMessage::error(error, Some(id))
                 });
                 return self.forward(answer).await;

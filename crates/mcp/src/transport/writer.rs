@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
+use super::set_end;
 use crate::connection_end::ConnectionEnd;
 
 /// Time in which the server has to read a message. A pipe holds 64 KiB, so only a server that does not read exceeds it.
@@ -21,13 +22,14 @@ type QueuedLine = (Vec<u8>, oneshot::Sender<()>);
 pub(super) struct LineWriter(mpsc::UnboundedSender<QueuedLine>);
 
 impl LineWriter {
-    /// Creates a queue, and the future that writes its messages in their order, one on each line, until the connection
-    /// ends. The future owns the input of the server.
+    /// Creates a queue, and the future that writes its messages in their order, one on each line, until a failure ends
+    /// the connection. The future owns the input of the server.
     pub(super) fn new(
         input: impl AsyncWrite + Send + Unpin + 'static,
-    ) -> (Self, impl Future<Output = ConnectionEnd> + Send + 'static) {
+        end: watch::Sender<Option<ConnectionEnd>>,
+    ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (sender, queue) = mpsc::unbounded_channel();
-        (Self(sender), write_lines(input, queue))
+        (Self(sender), write_lines(input, queue, end))
     }
 
     /// Queues a message at once, and returns the future of its end.
@@ -55,17 +57,22 @@ fn closed() -> io::Error {
 async fn write_lines(
     mut input: impl AsyncWrite + Unpin,
     mut queue: mpsc::UnboundedReceiver<QueuedLine>,
-) -> ConnectionEnd {
+    end: watch::Sender<Option<ConnectionEnd>>,
+) {
     while let Some((line, written)) = queue.recv().await {
         let write = async {
             input.write_all(&line).await?;
             input.flush().await
         };
-        match timeout(WRITE_TIMEOUT, write).await {
-            Ok(Ok(())) => _ = written.send(()), // The sender of a message may wait no longer.
-            Ok(Err(_)) => return ConnectionEnd::InputClosed,
-            Err(_) => return ConnectionEnd::InputUnread,
-        }
+        let reason = match timeout(WRITE_TIMEOUT, write).await {
+            Ok(Ok(())) => {
+                _ = written.send(()); // The sender of a message may wait no longer.
+                continue;
+            }
+            Ok(Err(_)) => ConnectionEnd::InputClosed,
+            Err(_) => ConnectionEnd::InputUnread,
+        };
+        // Before `written` is dropped: the sender of the message may end the connection then.
+        return set_end(&end, reason);
     }
-    ConnectionEnd::Dropped
 }

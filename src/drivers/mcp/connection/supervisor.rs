@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_mcp::McpClient;
+use algonius_mcp::{ConnectionEnd, McpClient};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -20,7 +20,7 @@ pub(super) struct ConnectionSupervisor {
     pub(super) process: ServerProcess,
     pub(super) client: Arc<McpClient>,
     pub(super) usage: watch::Sender<Usage>,
-    /// Closed once the connection is dropped.
+    /// Receiver whose channel closes when the connection is dropped.
     pub(super) connection: watch::Receiver<()>,
     /// True once the service stops.
     pub(super) stop: watch::Receiver<bool>,
@@ -32,7 +32,7 @@ enum EndCause {
     /// The process has ended or exceeded a limit.
     Process(String),
     /// The connection has ended.
-    Connection(String),
+    Connection(ConnectionEnd),
     /// The process is no longer needed.
     Order,
 }
@@ -43,7 +43,7 @@ impl ConnectionSupervisor {
         let Self { name, idle, mut process, client, usage, mut connection, mut stop, phase } = self;
         let cause = tokio::select! {
             sentence = process.wait_for_failure() => EndCause::Process(sentence),
-            reason = client.ended() => EndCause::Connection(reason.to_string()),
+            reason = client.ended() => EndCause::Connection(reason),
             () = wait_until_idle(&usage, idle) => EndCause::Order,
             // The only change is the end of its sender.
             _ = connection.changed() => EndCause::Order,
@@ -51,7 +51,7 @@ impl ConnectionSupervisor {
         };
         let failure = match cause {
             EndCause::Process(sentence) => process.kill_and_explain(sentence).await,
-            EndCause::Connection(sentence) => explain_end(sentence, &mut process).await,
+            EndCause::Connection(end) => explain_end(end, &mut process).await,
             EndCause::Order => ServerFailure::new("the service ended the MCP server"),
         };
         let failure = Arc::new(failure);
@@ -64,7 +64,7 @@ impl ConnectionSupervisor {
     }
 }
 
-/// Returns when nothing has used the connection for this time. It cannot be used any more then.
+/// Closes the connection for further uses, and returns, once nothing has used it for this time.
 async fn wait_until_idle(usage: &watch::Sender<Usage>, idle: Duration) {
     let mut changes = usage.subscribe();
     loop {
