@@ -89,7 +89,7 @@ async fn a_server_answers_calls_of_its_tools() {
         ("store__none", json!({})),
     ];
     let ends = ends_of_calls(&service, "worker", &list).await;
-    let names = "`cancelled`, `count`, `crash`, `echo`, `env`, `flood`, `grow`, `hang`, `long`, `many`, `mark`, `refuse`, \
+    let names = "`append`, `cancelled`, `count`, `crash`, `echo`, `env`, `flood`, `grow`, `hang`, `long`, `many`, `mark`, `refuse`, \
                  `reject`, `structured`, `write`";
     let expected = [
         observation("***"),
@@ -170,6 +170,31 @@ async fn a_server_is_confined() {
     let model = MockModel::start(&[]);
     let setup = setup(&AGENTS.replace("MODEL", &model.base_url())).without_bubblewrap();
     let service = setup.start().await;
+    let temporary = expect_confined(&service).await;
+    assert!(temporary.is_dir(), "{temporary:?}");
+    // The folder is removed with the process.
+    let (pid, _) = count(&service, "worker").await;
+    kill9(pid);
+    poll_until("the end of the folder", async || (!temporary.exists()).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_server_in_bubblewrap_is_confined() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let model = MockModel::start(&[]);
+    let agents = AGENTS.replace("MODEL", &model.base_url());
+    let sandbox = "sandbox = { isolation = \"bubblewrap\", writable";
+    let mut service = setup(&agents.replace("sandbox = { writable", sandbox)).start().await;
+    expect_confined(&service).await;
+    service.sigterm();
+    service.wait_for_exit().await;
+    assert_eq!(service.setup.read("writable/end"), "ended\n");
+}
+
+/// Checks that the server changes only what its sandbox names, and returns its folder for temporary files.
+async fn expect_confined(service: &Service) -> PathBuf {
     let folder = service.setup.test_folder();
     let write = |path: &Path| ("store__write", json!({ "path": path, "text": "x" }));
     let inside = folder.join("writable/file");
@@ -178,16 +203,11 @@ async fn a_server_is_confined() {
         write(&folder.join("outside")),
         ("store__env", json!({ "name": "TMPDIR" })),
     ];
-    let ends = ends_of_calls(&service, "worker", &list).await;
+    let ends = ends_of_calls(service, "worker", &list).await;
     assert_eq!(ends[0], observation("written"));
     assert_eq!(fs::read_to_string(inside).unwrap(), "x");
     assert!(ends[1].0 == "error" && !folder.join("outside").exists(), "{ends:?}");
-    let temporary = PathBuf::from(&ends[2].1);
-    assert!(temporary.is_dir(), "{ends:?}");
-    // The folder is removed with the process.
-    let (pid, _) = count(&service, "worker").await;
-    kill9(pid);
-    poll_until("the end of the folder", async || (!temporary.exists()).then_some(())).await;
+    PathBuf::from(&ends[2].1)
 }
 
 #[tokio::test]

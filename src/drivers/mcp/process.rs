@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::decide::host::resources::refusal_failure;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::Exit;
 use algonius_actors::model::program::backend_program::BackendRole;
 use algonius_actors::model::program::mcp_server::McpServer;
@@ -17,7 +15,8 @@ use super::server_failure::ServerFailure;
 use crate::drivers::files::scratch_dir::ScratchDir;
 use crate::drivers::output::error_tail::ErrorTail;
 use crate::drivers::program::backend_process::{
-    BackendLauncher, BackendProcess, BackendStart, sandbox_explanation,
+    BackendLauncher, BackendProcess, BackendStart, describe_end, describe_excess,
+    sandbox_explanation,
 };
 use crate::drivers::program::limits::wait_until_exceeded;
 
@@ -26,6 +25,9 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Time for the last error output after the end of the process. Another process may hold the pipe open.
 const ERROR_OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Server in the sentences about its failure.
+const SUBJECT: &str = "the MCP server";
 
 /// Running process of a server.
 pub(super) struct ServerProcess {
@@ -54,7 +56,7 @@ impl ServerProcess {
         let role = BackendRole::McpServer(server.name.clone());
         let (program, args) = (&server.program, server.args.clone());
         let start =
-            BackendStart { program, role: &role, args, ids: Vec::new(), stdin: Stdin::Piped };
+            BackendStart { program, role: &role, args, variables: Vec::new(), stdin: Stdin::Piped };
         let launched = launcher.launch(start, || false).await;
         let BackendProcess { spawned, folder } = launched.map_err(|failure| {
             ServerFailure::new(match failure.code {
@@ -77,21 +79,16 @@ impl ServerProcess {
     /// Returns when the process has ended or has exceeded a resource limit, with a sentence about it.
     pub(super) async fn wait_for_failure(&mut self) -> String {
         let resources = &self.server.program.resources;
-        let excess = |failure: &Failure| format!("the MCP server {}", failure.message);
         tokio::select! {
             exit = &mut self.exit => {
                 self.known_exit = Some(exit.as_ref().ok().copied());
                 let Ok(exit) = exit else {
                     return "the process holder of the MCP server was lost".to_owned();
                 };
-                match (refusal_failure(resources, self.tree.refusals()), exit) {
-                    (Some(failure), _) => excess(&failure),
-                    (None, Exit::Code(code)) => format!("the MCP server ended with exit code {code}"),
-                    (None, Exit::Signal(signal)) => format!("signal {signal} ended the MCP server"),
-                }
+                describe_end(SUBJECT, exit, (resources, self.tree.refusals()))
             }
-            failure = wait_until_exceeded(resources, &*self.tree) => {
-                format!("{}, and the service killed it", excess(&failure))
+            excess = wait_until_exceeded(resources, &*self.tree) => {
+                describe_excess(SUBJECT, &excess)
             }
         }
     }

@@ -5,10 +5,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use algonius_actors::decide::host::resources::refusal_failure;
 use algonius_actors::decide::host::sandbox::{bwrap_failed, reports_denied_access};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::failure::Failure;
+use algonius_actors::model::host::resources::{CgroupRefusals, ResourceLimits};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::Exit;
 use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
@@ -39,7 +41,7 @@ pub(in crate::drivers) struct BackendStart<'p> {
     /// Arguments of the program.
     pub(in crate::drivers) args: Vec<String>,
     /// Variables that replace those of the configuration.
-    pub(in crate::drivers) ids: Vec<(&'static str, String)>,
+    pub(in crate::drivers) variables: Vec<(&'static str, String)>,
     /// Standard input of the program.
     pub(in crate::drivers) stdin: Stdin,
 }
@@ -108,12 +110,12 @@ impl BackendLauncher {
 
     /// Returns the launch of the program, without its folder and its sandbox.
     fn launch_order(&self, start: BackendStart<'_>) -> Launch {
-        let BackendStart { program, args, ids, stdin, .. } = start;
+        let BackendStart { program, args, variables, stdin, .. } = start;
         let configured = program.env.iter().map(|(name, variable)| (name, variable.value.clone()));
         let mut env: BTreeMap<OsString, OsString> = self.context.inherited.clone();
         env.extend(configured.map(|(name, value)| (name.into(), value.into())));
-        // The ids come last, so that no configured variable replaces them.
-        env.extend(ids.into_iter().map(|(name, value)| (name.into(), value.into())));
+        // These come last, so that no configured variable replaces them.
+        env.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
         Launch {
             // The process holder finds processes by this id, and two processes must not be confused.
             execution: ExecutionId::fresh(),
@@ -135,6 +137,24 @@ impl BackendLauncher {
             resource_limits: program.resources,
         }
     }
+}
+
+/// Returns the sentence about the end of a program. `subject` is its noun with an article.
+pub(in crate::drivers) fn describe_end(
+    subject: &str,
+    exit: Exit,
+    (limits, refusals): (&ResourceLimits, CgroupRefusals),
+) -> String {
+    match (refusal_failure(limits, refusals), exit) {
+        (Some(excess), _) => format!("{subject} {}", excess.message),
+        (None, Exit::Code(code)) => format!("{subject} ended with exit code {code}"),
+        (None, Exit::Signal(signal)) => format!("signal {signal} ended {subject}"),
+    }
+}
+
+/// Returns the sentence about a program that is killed because it exceeds a limit.
+pub(in crate::drivers) fn describe_excess(subject: &str, excess: &Failure) -> String {
+    format!("{subject} {}, and the service killed it", excess.message)
 }
 
 /// Returns the part of the sandbox in the failure of a program; `None` if nothing suggests that it has one.

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use algonius_actors::decide::host::resources::refusal_failure;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::resources::CgroupRefusals;
 use algonius_actors::model::program::Exit;
 use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
@@ -18,10 +16,14 @@ use tracing::Instrument as _;
 use super::{MAX_RESULT_BYTES, ToolHandlers};
 use crate::drivers::output::error_tail::{ErrorTail, quote_end};
 use crate::drivers::program::backend_process::{
-    BackendLauncher, BackendProcess, BackendStart, sandbox_explanation,
+    BackendLauncher, BackendProcess, BackendStart, describe_end, describe_excess,
+    sandbox_explanation,
 };
 use crate::drivers::program::limits::wait_until_exceeded;
 use crate::platform::template::tool_inputs::ToolTemplate;
+
+/// Program in the sentences about its failure.
+const SUBJECT: &str = "the program";
 
 /// Error of a call whose program may have started.
 const LOST: &str = "the process holder was lost; the program may have had its effect";
@@ -52,7 +54,7 @@ impl ToolHandlers {
 struct ProgramCall {
     program: Arc<ToolProgram>,
     role: BackendRole,
-    ids: Vec<(&'static str, String)>,
+    variables: Vec<(&'static str, String)>,
     args: Vec<String>,
     stdin: String,
 }
@@ -84,7 +86,7 @@ fn program_call(program: Arc<ToolProgram>, call: &ToolInvocation) -> Result<Prog
     let stdin = ToolTemplate(&program.stdin).render(&call.arguments);
     let stdin = stdin.map_err(|error| format!("standard input of the program: {error}"))?;
     let (run, step) = (call.execution, call.step);
-    let ids = vec![
+    let variables = vec![
         ("A2A_TASK_ID", run.to_string()),
         ("ALGONIUS_AGENT_ID", call.agent.to_string()),
         ("ALGONIUS_CALL_ID", format!("{run}-{step}")),
@@ -92,7 +94,7 @@ fn program_call(program: Arc<ToolProgram>, call: &ToolInvocation) -> Result<Prog
     Ok(ProgramCall {
         program,
         role: BackendRole::Tool(call.tool.name.clone()),
-        ids,
+        variables,
         args,
         stdin: stdin.unwrap_or_default(),
     })
@@ -105,11 +107,6 @@ struct ProgramResult {
     stderr: ErrorTail,
     /// Limits that the control group of the program enforced.
     refusals: CgroupRefusals,
-}
-
-/// Returns the sentence about a program that exceeded a resource limit.
-fn describe_excess(excess: &Failure) -> String {
-    format!("the program {}", excess.message)
 }
 
 /// Standard output of a program.
@@ -125,10 +122,10 @@ async fn run(
     redactor: TextRedactor,
     mut stop: CallStop,
 ) -> Result<String, String> {
-    let ProgramCall { program, role, ids, args, stdin } = call;
+    let ProgramCall { program, role, variables, args, stdin } = call;
     let program = program.program.clone();
     let stdin = Stdin::Bytes(stdin.into_bytes());
-    let start = BackendStart { program: &program, role: &role, args, ids, stdin };
+    let start = BackendStart { program: &program, role: &role, args, variables, stdin };
     let launched = launcher.launch(start, || stop.is_given()).await;
     let BackendProcess { spawned, folder } = launched.map_err(|failure| match failure.code {
         Code::Interrupted => LOST.to_owned(),
@@ -149,7 +146,7 @@ async fn run(
     let result = tokio::select! {
         result = end => Ok(result),
         excess = wait_until_exceeded(&program.resources, &*tree) => {
-            Err(format!("{}, and the service killed it", describe_excess(&excess)))
+            Err(describe_excess(SUBJECT, &excess))
         }
         () = stop.wait() => Err("the call was stopped".to_owned()),
     };
@@ -198,11 +195,7 @@ impl ProgramResult {
         }
         let is_cut = stderr.is_cut();
         let stderr = stderr.into_text();
-        let mut sentence = match (refusal_failure(&program.resources, refusals), exit) {
-            (Some(excess), _) => describe_excess(&excess),
-            (None, Exit::Code(code)) => format!("the program ended with exit code {code}"),
-            (None, Exit::Signal(signal)) => format!("signal {signal} ended the program"),
-        };
+        let mut sentence = describe_end(SUBJECT, exit, (&program.resources, refusals));
         if let Some(text) = sandbox_explanation((program, role), exit, (&stdout, &stderr)) {
             sentence.extend(["; ", &text]);
         }

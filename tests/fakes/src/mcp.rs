@@ -17,6 +17,7 @@
 //! | `cancelled` | number of cancelled calls |
 //! | `env {name}` | value of a variable |
 //! | `write {path, text}` | writes a file; the error if it cannot |
+//! | `append {path, text}` | appends a line to a file |
 //! | `structured` | structured content with a text |
 //! | `refuse {text}` | a result that is an error |
 //! | `reject` | an error of JSON-RPC |
@@ -42,12 +43,13 @@ const VERSION: &str = "2026-07-28";
 const OLD_VERSION: &str = "2025-11-25";
 
 /// Names of the tools, with the names of their arguments.
-const TOOLS: [(&str, &[&str]); 15] = [
+const TOOLS: [(&str, &[&str]); 16] = [
     ("echo", &["text"]),
     ("count", &[]),
     ("cancelled", &[]),
     ("env", &["name"]),
     ("write", &["path", "text"]),
+    ("append", &["path", "text"]),
     ("structured", &[]),
     ("refuse", &["text"]),
     ("reject", &[]),
@@ -195,6 +197,10 @@ impl Server {
             "many" => {
                 return json!({"resultType": "complete", "structuredContent": vec![0; 200_000]});
             }
+            "append" => match append(argument("path"), argument("text")) {
+                Ok(()) => ("appended".to_owned(), false),
+                Err(error) => (error.to_string(), true),
+            },
             "structured" => {
                 let content = json!([{"type": "text", "text": "ignored"}]);
                 return json!({

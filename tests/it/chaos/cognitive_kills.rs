@@ -1,5 +1,7 @@
-//! Kills of the service during the run of a cognitive agent. The test checks the steps and the notes.
+//! Kills of the service during the run of a cognitive agent. The test checks the steps, the notes, and a file that an
+//! MCP server writes.
 
+use std::fs;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -9,7 +11,7 @@ use crate::harness::Setup;
 use crate::harness::client::{completed_with, id, outcome};
 use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
 
-/// Agent whose calls to `remember` must not be repeated, although each has the same effect.
+/// Agent whose calls to `remember` and `store__append` must not be repeated.
 const AGENT: &str = r#"
 [models.local]
 base_url = "MODEL"
@@ -24,14 +26,18 @@ idempotent = false
 [tools.recall]
 source = "handler"
 handler = { kind = "notes", operation = "search" }
+[mcp.servers.store]
+command = "FAKE"
+args = ["mcp"]
+sandbox = { writable = ["HERE"] }
 [agents.thinker]
 kind = "cognitive"
 layer = "perceptual"
 model_id = "local/mock-1"
-tools = ["now", "remember", "recall"]
+tools = ["now", "remember", "recall", "store__append"]
 "#;
-/// Latest moment of a kill, in milliseconds after the request: a run takes about 500 ms.
-const MAX_KILL_DELAY_MS: u64 = 600;
+/// Latest moment of a kill, in milliseconds after the request: a run takes about 600 ms.
+const MAX_KILL_DELAY_MS: u64 = 700;
 
 /// Returns a turn whose reply takes 100 ms, so that kills hit replies and commits alike.
 fn slow(mut turn: Value) -> Value {
@@ -45,13 +51,15 @@ async fn kills_repeat_and_lose_no_step() {
     let kills = rounds / 5;
     let model = MockModel::start(&[]);
     let mut service = Setup::new(&AGENT.replace("MODEL", &model.base_url())).start().await;
+    let file = service.setup.test_folder().join("lines");
     let mut unknown_count = 0;
     for number in 0..kills {
         let note = format!("note{number}");
+        let line = json!({"path": file, "text": note});
         let turns = [
             calls(&[("now", json!({})), ("remember", json!({"text": note}))]),
             calls(&[("now", json!({}))]),
-            calls(&[("remember", json!({"text": note}))]),
+            calls(&[("remember", json!({"text": note})), ("store__append", line)]),
             final_answer(&note),
         ]
         .map(slow);
@@ -68,6 +76,9 @@ async fn kills_repeat_and_lose_no_step() {
         assert!(unknown <= 1, "one kill interrupts one call: {list}");
         unknown_count += unknown;
         check_notes(&service.send("thinker", &search(&note)).await, &service, unknown).await;
+        let lines = fs::read_to_string(&file).unwrap_or_default();
+        let lines = lines.lines().filter(|line| **line == note).count();
+        assert!((1 - unknown..=1).contains(&lines), "{unknown} unknown, {lines} lines: {list}");
         let run = service.execution(&run).await;
         assert_eq!(run["usage"]["turns"], 4, "each reply is charged once: {run}");
     }
@@ -88,7 +99,9 @@ fn check_steps(list: &Value) -> usize {
         (2, "now"),
         (2, "now"),
         (3, "remember"),
+        (3, "store__append"),
         (3, "remember"),
+        (3, "store__append"),
         (4, "final_answer"),
         (4, "final_answer"),
     ];
@@ -100,7 +113,9 @@ fn check_steps(list: &Value) -> usize {
     }
     let is_unknown = |step: &&Value| step["state"] == "unknown";
     let unknown: Vec<_> = steps.iter().filter(is_unknown).collect();
-    assert!(unknown.iter().all(|step| step["tool"] == "remember"), "{list}");
+    let may_be_unknown =
+        |step: &&Value| step["tool"] == "remember" || step["tool"] == "store__append";
+    assert!(unknown.iter().all(may_be_unknown), "{list}");
     let errors = steps.iter().filter(|step| step["stepType"] == "error");
     assert_eq!(errors.count(), unknown.len(), "{list}");
     unknown.len()

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{AGENTS, setup, start};
 use crate::harness::client::{completed_with, outcome, state};
@@ -47,15 +48,23 @@ async fn a_server_that_ends_in_mid_call_is_started_again() {
     assert!(pids.iter().all(|text| text.ends_with(" 1")), "{ends:?}");
 }
 
+/// Starts a run that calls a tool of `store` which never answers, and then has these turns. Returns the run and the
+/// file to which each call appends a line, once the server has received the call.
+async fn start_call_without_end(service: &Service, later: &[Value]) -> (String, PathBuf) {
+    let mark = service.setup.test_folder().join("writable/mark");
+    let first = calls(&[("store__mark", json!({ "path": mark }))]);
+    let turns = [&[first], later, &[final_answer("done")]].concat();
+    let run = service.start_task("worker", &directed("go", &turns)).await;
+    poll_until("the call", async || mark.exists().then_some(())).await;
+    (run, mark)
+}
+
 #[tokio::test]
 async fn a_killed_server_ends_its_call_and_not_the_run() {
     // An MCP server that ends in mid-call fails its call and not the run, and the next call starts it again
     let (_model, service) = start().await;
     let (pid, _) = count(&service, "worker").await;
-    let mark = service.setup.test_folder().join("writable/mark");
-    let turns = [calls(&[("store__mark", json!({ "path": mark }))]), final_answer("done")];
-    let run = service.start_task("worker", &directed("go", &turns)).await;
-    poll_until("the call", async || mark.exists().then_some(())).await;
+    let (run, _) = start_call_without_end(&service, &[]).await;
     kill9(pid);
     let task = service.wait_for_end("worker", &run).await;
     assert_eq!(outcome(&task), completed_with("done"));
@@ -140,10 +149,7 @@ async fn a_server_ends_with_the_service() {
 async fn a_cancelled_run_cancels_its_call_at_the_server() {
     let (_model, service) = start().await;
     let (pid, _) = count(&service, "worker").await;
-    let mark = service.setup.test_folder().join("writable/mark");
-    let turns = [calls(&[("store__mark", json!({ "path": mark }))]), final_answer("done")];
-    let run = service.start_task("worker", &directed("go", &turns)).await;
-    poll_until("the call", async || mark.exists().then_some(())).await;
+    let (run, _) = start_call_without_end(&service, &[]).await;
     let task = service.cancel("worker", &run).await;
     assert_eq!(state(&task), "canceled", "{task}");
     let ends = ends_of_calls(&service, "worker", &[("store__cancelled", json!({}))]).await;
@@ -154,10 +160,7 @@ async fn a_cancelled_run_cancels_its_call_at_the_server() {
 #[tokio::test]
 async fn a_killed_service_does_not_repeat_a_call() {
     let (_model, mut service) = start().await;
-    let mark = service.setup.test_folder().join("writable/mark");
-    let turns = [calls(&[("store__mark", json!({ "path": mark }))]), final_answer("done")];
-    let run = service.start_task("worker", &directed("go", &turns)).await;
-    poll_until("the call", async || mark.exists().then_some(())).await;
+    let (run, mark) = start_call_without_end(&service, &[]).await;
     service.kill9().await;
     service.restart().await;
     let task = service.wait_for_end("worker", &run).await;
@@ -204,11 +207,8 @@ async fn a_server_that_ignores_the_end_is_killed() {
 #[tokio::test]
 async fn the_loss_of_the_process_holder_is_an_error_of_the_call() {
     let (_model, service) = start().await;
-    let mark = service.setup.test_folder().join("writable/mark");
-    let call = ("store__mark", json!({ "path": mark }));
-    let turns = [calls(&[call]), calls(&[("store__count", json!({}))]), final_answer("done")];
-    let run = service.start_task("worker", &directed("go", &turns)).await;
-    poll_until("the call", async || mark.exists().then_some(())).await;
+    let later = calls(&[("store__count", json!({}))]);
+    let (run, _) = start_call_without_end(&service, &[later]).await;
     kill9(service.warden_pid());
     let task = service.wait_for_end("worker", &run).await;
     assert_eq!(outcome(&task), completed_with("done"), "{task}");

@@ -117,7 +117,31 @@ fn has_too_many_values(line: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use rmcp::model::{ListToolsRequest, NumberOrString};
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn only_an_answer_to_the_pending_request_passes(
+            line in prop_oneof![
+                proptest::collection::vec(any::<u8>(), 0..64),
+                "\\{(\"id\":(1|2|\"1\"|null|\\[\\]),?)?(\"method\":(\"ping\"|1),?)?\"(result|error|x)\":[0-9{}]{1,2}\\}"
+                    .prop_map(String::into_bytes),
+            ],
+        ) {
+            let filter = MessageFilter::default();
+            let request = ClientRequest::ListToolsRequest(ListToolsRequest::default());
+            filter.add_sent(&JsonRpcMessage::request(request, NumberOrString::Number(1)));
+            let is_answer = matches!(filter.classify(&line), Incoming::Answer(_));
+            let parsed = serde_json::from_slice::<Value>(&line).unwrap_or_default();
+            let is_expected = (parsed["id"] == 1 || parsed["id"] == "1") && parsed["method"].is_null();
+            prop_assert_eq!(is_answer, is_expected);
+            // Each request has one answer.
+            prop_assert!(!matches!(filter.classify(&line), Incoming::Answer(_)));
+        }
+    }
 
     #[test]
     fn values_are_counted_outside_of_texts() {
