@@ -65,12 +65,20 @@ fn read(mut section: Section<'_>, name: &str, missing_severity: Severity) -> Opt
     section.finish();
     Some(ModelProvider {
         name: name.to_owned(),
-        base_url: url?,
+        base_url: before_path(url?),
         key,
         timeout,
         max_concurrent: to_nonzero(max_concurrent),
         requests_per_minute: to_nonzero(rate),
     })
+}
+
+/// Returns an address without the path that the service adds: both forms of the address are in use.
+fn before_path(url: String) -> String {
+    match url.strip_suffix("/chat/completions") {
+        Some(base_url) => base_url.to_owned(),
+        None => url,
+    }
 }
 
 /// Converts a number within the bounds of its key.
