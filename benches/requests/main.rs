@@ -9,6 +9,7 @@ mod cognitive;
 mod durable;
 mod grpc;
 mod held;
+mod kinds;
 mod paths;
 mod team;
 
@@ -51,6 +52,9 @@ fn main() {
         }
         if role::is_selected("cognitive") {
             cognitive::measure(&mut report).await;
+        }
+        if role::is_selected("kinds") {
+            kinds::measure(&mut report).await;
         }
         if role::is_selected("durable") {
             durable::measure(&mut report).await;

@@ -1,0 +1,90 @@
+//! Cost of agents of other kinds that receive no request, for a service whose programs receive them.
+
+use std::time::Duration;
+
+use algonius_gauge::load::{StopCondition, run_load};
+use algonius_gauge::process::proportional_bytes;
+use algonius_gauge::report::{BenchReport, Goal, ResultRow};
+use algonius_gauge::round::Rounds;
+use algonius_gauge::run::{RunTimes, median};
+use algonius_gauge::service::Service;
+
+use tokio::time::sleep;
+
+use super::{MESSAGE_BYTES, PROGRAM};
+
+/// Time for the services to settle after their start.
+const SETTLE_TIME: Duration = Duration::from_secs(2);
+
+/// Number of requests in flight.
+const PARALLEL_REQUESTS: usize = 10;
+
+const CAT: &str = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n";
+
+/// A team, an interactive agent and a cognitive agent.
+const OTHER_KINDS: &str = r#"
+[agents.crew]
+kind = "team"
+team.steps = ["cat", "coder", "thinker"]
+[agents.coder]
+command = "cat"
+protocol = "acp"
+[models.local]
+base_url = "http://127.0.0.1:1/v1"
+[tools.now]
+source = "handler"
+handler = { kind = "clock" }
+[agents.thinker]
+kind = "cognitive"
+layer = "perceptual"
+model_id = "local/model"
+tools = ["now"]
+"#;
+
+/// Measures row 25. In each round both services start and run at the same time, and receive the requests in turn.
+pub(crate) async fn measure(report: &mut BenchReport) {
+    let (mut rounds, mut memory_ratios) = (Rounds::default(), Vec::new());
+    let mixed_config = format!("{CAT}{OTHER_KINDS}");
+    for number in 0..Rounds::count() {
+        // The order alternates, because it affects the memory.
+        let mut configs = [CAT, &mixed_config];
+        configs.rotate_left(number % 2);
+        let first = Service::start(PROGRAM, "", configs[0]).await;
+        let second = Service::start(PROGRAM, "", configs[1]).await;
+        let (alone, mixed) = if number % 2 == 0 { (first, second) } else { (second, first) };
+        sleep(SETTLE_TIME).await;
+        // Before the requests: what they leave in the allocator differs by more than the agents do.
+        let [alone_bytes, mixed_bytes] =
+            [&alone, &mixed].map(|service| service.sum_over_processes(proportional_bytes));
+        memory_ratios.push(mixed_bytes / alone_bytes);
+        for (kind, service) in [("alone", &alone), ("mixed", &mixed)] {
+            let load = service.json_rpc_load("cat", MESSAGE_BYTES);
+            let stop_condition = StopCondition::Elapsed(Rounds::run_duration());
+            let times = run_load(service.address, &load, PARALLEL_REQUESTS, stop_condition).await;
+            rounds.add(kind, times);
+        }
+    }
+    let [mixed_rate, alone_rate] =
+        ["mixed", "alone"].map(|kind| rounds.median_of(kind, RunTimes::rate));
+    let row = |description: &str, value, goal, behind| ResultRow {
+        number: 25,
+        description: description.to_owned(),
+        value,
+        unit: "× programs alone".to_owned(),
+        goal,
+        behind,
+    };
+    report.add_row(row(
+        "throughput of programs beside agents of other kinds",
+        rounds.ratio("mixed", "alone", RunTimes::rate),
+        Goal::AtLeast(0.97, 0.99),
+        format!("{mixed_rate:.0}/s against {alone_rate:.0}/s"),
+    ));
+    let count = memory_ratios.len();
+    report.add_row(row(
+        "memory with agents of other kinds",
+        median(memory_ratios),
+        Goal::AtMost(1.02, 1.01),
+        format!("share of memory (PSS) of service and warden, at rest, of {count} starts"),
+    ));
+}
