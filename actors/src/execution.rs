@@ -255,7 +255,7 @@ impl ExecutionData {
 
     /// Applies an event. No other function changes the phase or performs effects.
     fn apply_event(&mut self, event: ExecutionEvent) {
-        let Some(event) = self.interactions().filter_paused(event) else { return };
+        let Some(event) = self.interactions().deadlines().filter(event) else { return };
         match event {
             ExecutionEvent::Resumed { attempt_id, run_time } => {
                 self.usage_account().begin_wall_time(attempt_id, run_time);
@@ -310,14 +310,8 @@ impl ExecutionData {
                     self.apply_event(event);
                 }
             }
-            Report::QuestionOpened { attempt_id, wire_id, question } => {
-                self.interactions().handle_question(attempt_id, wire_id, *question);
-            }
-            Report::QuestionWithdrawn { attempt_id, wire_id } => {
-                self.interactions().handle_withdrawal(attempt_id, &wire_id);
-            }
-            Report::AnswerDelivered { attempt_id, wire_id } => {
-                self.interactions().record_delivery(attempt_id, &wire_id);
+            Report::Questions { attempt_id, report } => {
+                self.interactions().handle_report(attempt_id, report);
             }
             Report::Ended { attempt_id, result, exit_code, batch } => {
                 self.persistence.append(self.attempt.record_end(attempt_id, exit_code, batch));

@@ -210,7 +210,7 @@ async fn a_task_in_auth_required_survives_every_restart() {
 }
 
 /// Receives notices until one holds this word; returns that one.
-async fn receive_notice(listener: &TcpListener, word: &str) -> String {
+pub(crate) async fn receive_notice(listener: &TcpListener, word: &str) -> String {
     loop {
         let (mut stream, _) = within_deadline("a notice", listener.accept()).await.unwrap();
         let body = read_notice(&mut stream).await;

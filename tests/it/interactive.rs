@@ -5,6 +5,7 @@ mod at_terminal;
 mod by_message;
 mod continuing;
 mod expiring;
+mod in_teams;
 mod modes;
 mod protocol_faults;
 mod refusing;

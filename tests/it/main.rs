@@ -90,6 +90,7 @@ mod systemd;
 mod team;
 mod terminal;
 mod tls;
+mod together;
 mod tokens;
 mod tool_call_limits;
 mod tool_programs;

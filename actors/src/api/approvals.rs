@@ -11,6 +11,7 @@ use crate::model::code::Code;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::record::Record;
 use crate::model::failure::Failure;
+use crate::model::id::AgentId;
 use crate::model::interaction::{
     AnswerSource, AnswerValue, Interaction, InteractionAnswer, InteractionEnd, InteractionFilter,
     InteractionId, InteractionState,
@@ -78,10 +79,18 @@ impl Approvals {
         }
         filter.agents.clone_from(&caller.scope.agents);
         let store = &self.reader.services.stores.interactions;
-        store.interactions(filter).await.map_err(|error| unreadable(&error))
+        let mut interactions =
+            store.interactions(filter).await.map_err(|error| unreadable(&error))?;
+        let in_scope = |team: &AgentId| {
+            caller.scope.agents.as_ref().is_none_or(|agents| agents.contains(team))
+        };
+        for Interaction { owner, .. } in &mut interactions {
+            owner.teams = owner.teams_from(in_scope);
+        }
+        Ok(interactions)
     }
 
-    /// Returns the open interactions of an execution, oldest first.
+    /// Returns the open interactions of an execution, oldest first. Their paths begin at the agent of the execution.
     ///
     /// # Errors
     /// Returns an error if the interactions could not be read.
@@ -91,6 +100,9 @@ impl Approvals {
         let store = &self.reader.services.stores.interactions;
         let mut open = store.interactions(filter).await.map_err(|error| unreadable(&error))?;
         open.reverse();
+        for Interaction { owner, .. } in &mut open {
+            owner.teams = owner.teams_from(|team| *team == record.agent);
+        }
         Ok(open)
     }
 
@@ -128,6 +140,7 @@ impl Approvals {
     ) -> Result<AnswerReply, Failure> {
         let interaction = self.interaction(caller, id).await?;
         authorize(caller, &interaction)?;
+        let visible_owner = interaction.owner.clone();
         if caller_answer.digest.as_ref().is_some_and(|digest| *digest != interaction.digest) {
             let message = "the digest is not the one of the question";
             return Err(Failure::new(Code::InteractionChanged, message));
@@ -149,17 +162,16 @@ impl Approvals {
         match close_result.map_err(|error| unreadable(&error))? {
             CloseOutcome::Closed(interaction) => {
                 let progress = self.forward(interaction.clone()).await;
-                Ok(AnswerReply {
-                    interaction: with_redacted_end(*interaction, redacted_end),
-                    progress,
-                })
+                let interaction =
+                    Interaction { end: Some(redacted_end), owner: visible_owner, ..*interaction };
+                Ok(AnswerReply { interaction, progress })
             }
             CloseOutcome::AlreadyClosed(interaction)
                 if has_same_end(&interaction, [&end, &redacted_end]) =>
             {
                 let at = interaction.end.as_ref().map_or(redacted_end.at, |closed| closed.at);
-                let interaction =
-                    with_redacted_end(*interaction, InteractionEnd { at, ..redacted_end });
+                let end = Some(InteractionEnd { at, ..redacted_end });
+                let interaction = Interaction { end, owner: visible_owner, ..*interaction };
                 Ok(AnswerReply { interaction, progress: None })
             }
             CloseOutcome::AlreadyClosed(interaction) => Err(interaction_closed(&interaction)),
@@ -177,12 +189,16 @@ impl Approvals {
     }
 }
 
+/// Checks that the caller may answer. A right for a team covers the questions of its members in its runs, but only an
+/// administrator of the member is exempt from the member's list of approvers.
 fn authorize(caller: &Caller, interaction: &Interaction) -> Result<(), Failure> {
-    let agent = Some(&interaction.owner.agent);
-    let is_admin = caller.scope.allows(Right::Admin, agent);
+    let allows_on_path =
+        |right| interaction.owner.path().any(|agent| caller.scope.allows(right, Some(agent)));
+    let is_admin = caller.scope.allows(Right::Admin, Some(&interaction.owner.agent));
+    let may_approve = allows_on_path(Right::Approve) || allows_on_path(Right::Admin);
     let is_owner = interaction.owner.principal == caller.principal;
     let forbidden = |message: &str| Failure::new(Code::Forbidden, message);
-    if !is_admin && !caller.scope.allows(Right::Approve, agent) {
+    if !may_approve {
         return Err(forbidden("the token does not have the right `approve`"));
     }
     check_may_answer(&interaction.terms, &caller.name, is_owner, is_admin)
@@ -203,11 +219,6 @@ fn has_same_end(interaction: &Interaction, ends: [&InteractionEnd; 2]) -> bool {
             end.answer.value == closed.answer.value && source(&end.answer) == source(&closed.answer)
         })
     })
-}
-
-/// Returns the interaction with the redacted form of its end.
-fn with_redacted_end(interaction: Interaction, redacted_end: InteractionEnd) -> Interaction {
-    Interaction { end: Some(redacted_end), ..interaction }
 }
 
 fn interaction_unknown(id: InteractionId) -> Failure {

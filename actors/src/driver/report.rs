@@ -86,28 +86,12 @@ pub enum Report {
         /// Last records.
         batch: WriteBatch,
     },
-    /// The agent asks a person, and its work waits for the answer. The question is raw.
-    QuestionOpened {
+    /// Something happened to questions of the agent, or of the members of a team.
+    Questions {
         /// Id of the attempt.
         attempt_id: AttemptId,
-        /// Id of the request in the agent's protocol.
-        wire_id: WireId,
-        /// Question of the agent.
-        question: Box<Question>,
-    },
-    /// The agent withdrew its question.
-    QuestionWithdrawn {
-        /// Id of the attempt.
-        attempt_id: AttemptId,
-        /// Id of the request in the agent's protocol.
-        wire_id: WireId,
-    },
-    /// The answer to a question was written to the agent.
-    AnswerDelivered {
-        /// Id of the attempt.
-        attempt_id: AttemptId,
-        /// Id of the request in the agent's protocol.
-        wire_id: WireId,
+        /// Event of the questions.
+        report: QuestionReport,
     },
     /// The agent reported its usage.
     UsageReported {
@@ -117,6 +101,33 @@ pub enum Report {
         tokens: TokenCounts,
         /// Budget amounts since the previous report.
         charge: Charge,
+    },
+}
+
+/// Report about questions to people.
+#[derive(Debug, Clone, PartialEq)]
+pub enum QuestionReport {
+    /// The agent asks a person, and its work waits for the answer. The question is raw.
+    Opened {
+        /// Id of the request in the agent's protocol.
+        wire_id: WireId,
+        /// Question of the agent.
+        question: Box<Question>,
+    },
+    /// The agent withdrew its question.
+    Withdrawn {
+        /// Id of the request in the agent's protocol.
+        wire_id: WireId,
+    },
+    /// The answer to a question was written to the agent.
+    AnswerDelivered {
+        /// Id of the request in the agent's protocol.
+        wire_id: WireId,
+    },
+    /// Questions of the members of a team were opened or closed. They are recorded with the members.
+    OfMembers {
+        /// Number of the open questions.
+        count: u32,
     },
 }
 
@@ -190,19 +201,27 @@ impl Reporter {
     /// [`AttemptLease::answer`](crate::driver::AttemptLease::answer).
     pub fn report_question(&self, wire_id: WireId, question: Question) {
         self.context.liveness.record_activity();
-        let (attempt_id, question) = (self.context.attempt_id, Box::new(question));
-        (self.send)(Report::QuestionOpened { attempt_id, wire_id, question });
+        self.report_on_questions(QuestionReport::Opened { wire_id, question: Box::new(question) });
     }
 
     /// Reports that the agent withdrew its question.
     pub fn report_withdrawal(&self, wire_id: WireId) {
-        (self.send)(Report::QuestionWithdrawn { attempt_id: self.context.attempt_id, wire_id });
+        self.report_on_questions(QuestionReport::Withdrawn { wire_id });
     }
 
     /// Reports that the answer to a question was written to the agent.
     pub fn report_delivery(&self, wire_id: WireId) {
         self.context.liveness.record_activity();
-        (self.send)(Report::AnswerDelivered { attempt_id: self.context.attempt_id, wire_id });
+        self.report_on_questions(QuestionReport::AnswerDelivered { wire_id });
+    }
+
+    /// Reports the number of open questions of the members of a team.
+    pub(crate) fn report_member_questions(&self, count: u32) {
+        self.report_on_questions(QuestionReport::OfMembers { count });
+    }
+
+    fn report_on_questions(&self, report: QuestionReport) {
+        (self.send)(Report::Questions { attempt_id: self.context.attempt_id, report });
     }
 
     /// Returns the followers of the execution.

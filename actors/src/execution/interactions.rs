@@ -1,8 +1,7 @@
 //! Interactions of the present attempt: questions of the agent, their answers, and the deadlines that pause meanwhile.
 
+mod deadlines;
 mod open_interactions;
-
-use std::time::Duration;
 
 use chrono::TimeDelta;
 
@@ -13,10 +12,10 @@ use super::persistence::Persistence;
 use super::published_state::PublishedState;
 use super::tasks::ExecutionTasks;
 use super::{ExecutionMsg, InteractionMsg};
-use crate::decide::execution::paused_deadlines::{DeadlineDecision, PausedDeadline};
-use crate::decide::execution::{Deadline, ExecutionEvent};
+use crate::decide::execution::ExecutionEvent;
 use crate::decide::output::redact_question;
 use crate::decide::permission;
+use crate::driver::report::QuestionReport;
 use crate::model::execution::AttemptId;
 use crate::model::execution::event::EventKind;
 use crate::model::interaction::{
@@ -27,6 +26,7 @@ use crate::model::permission::{OnTimeout, PermissionDecision, PermissionVerdict}
 use crate::ports::interactions::reports::end_by_process_exit;
 use crate::ports::interactions::{CloseOutcome, OpenOutcome};
 
+use self::deadlines::AttemptDeadlines;
 pub(super) use self::open_interactions::OpenInteractions;
 
 /// Reason that the agent receives when nobody answered.
@@ -58,13 +58,22 @@ pub(super) struct AttemptInteractions<'e> {
 }
 
 impl AttemptInteractions<'_> {
+    /// Handles a report about questions.
+    pub(super) fn handle_report(&mut self, attempt_id: AttemptId, report: QuestionReport) {
+        match report {
+            QuestionReport::Opened { wire_id, question } => {
+                self.handle_question(attempt_id, wire_id, *question);
+            }
+            QuestionReport::Withdrawn { wire_id } => self.handle_withdrawal(attempt_id, &wire_id),
+            QuestionReport::AnswerDelivered { wire_id } => {
+                self.record_delivery(attempt_id, &wire_id);
+            }
+            QuestionReport::OfMembers { count } => self.handle_member_questions(attempt_id, count),
+        }
+    }
+
     /// Handles a question of the agent: a rule decides, or the ledger records it for a person.
-    pub(super) fn handle_question(
-        &mut self,
-        attempt_id: AttemptId,
-        wire_id: WireId,
-        question: Question,
-    ) {
+    fn handle_question(&mut self, attempt_id: AttemptId, wire_id: WireId, question: Question) {
         if attempt_id != self.attempt.attempt_id() || !self.is_at_work {
             return; // The end of the attempt cancels all its requests.
         }
@@ -88,6 +97,7 @@ impl AttemptInteractions<'_> {
                 principal: request.origin.owner,
                 agent: self.context.spec.id.clone(),
                 context: request.context.clone(),
+                teams: Vec::new(),
             },
             question: redact_question::redact_question(question, &redactor),
             terms: self.context.spec.permissions().terms.clone(),
@@ -160,7 +170,7 @@ impl AttemptInteractions<'_> {
     }
 
     /// Handles a withdrawal by the agent.
-    pub(super) fn handle_withdrawal(&mut self, attempt_id: AttemptId, wire_id: &WireId) {
+    fn handle_withdrawal(&mut self, attempt_id: AttemptId, wire_id: &WireId) {
         if attempt_id != self.attempt.attempt_id() {
             return;
         }
@@ -169,8 +179,18 @@ impl AttemptInteractions<'_> {
         }
     }
 
+    /// Handles the number of open questions of the members of a team: callers answer them as those of the run.
+    fn handle_member_questions(&mut self, attempt_id: AttemptId, count: u32) {
+        if attempt_id != self.attempt.attempt_id() {
+            return;
+        }
+        let postponed_deadlines = self.open_interactions.set_member_questions(count);
+        self.published.publish_member_questions(count);
+        self.deadlines().continue_after_pause(postponed_deadlines);
+    }
+
     /// Handles the delivery of an answer.
-    pub(super) fn record_delivery(&mut self, attempt_id: AttemptId, wire_id: &WireId) {
+    fn record_delivery(&mut self, attempt_id: AttemptId, wire_id: &WireId) {
         if attempt_id != self.attempt.attempt_id() {
             return;
         }
@@ -322,46 +342,17 @@ impl AttemptInteractions<'_> {
         let (wire_id, postponed_deadlines) = self.open_interactions.remove(id)?;
         self.published.publish_interactions(self.open_interactions.count());
         self.attempt.record_activity(); // The wait for a person is no silence of the agent.
-        let attempt_id = self.attempt.attempt_id();
-        for (deadline, delay) in postponed_deadlines {
-            self.tasks.send_after(delay, deadline_event(deadline, attempt_id));
-        }
+        self.deadlines().continue_after_pause(postponed_deadlines);
         Some(wire_id)
     }
 
-    /// Returns the event, unless it is a deadline that an interaction postpones.
-    pub(super) fn filter_paused(&mut self, event: ExecutionEvent) -> Option<ExecutionEvent> {
-        let (deadline, attempt_id) = match event {
-            ExecutionEvent::RunDeadlineNear { attempt_id } => {
-                (PausedDeadline::RunWarning, attempt_id)
-            }
-            ExecutionEvent::DeadlinePassed { attempt_id, deadline: Deadline::Run } => {
-                (PausedDeadline::Run, attempt_id)
-            }
-            ExecutionEvent::Silent { attempt_id, .. } if self.open_interactions.pause.is_open() => {
-                return Some(ExecutionEvent::Silent { attempt_id, silence: Duration::ZERO });
-            }
-            event => return Some(event),
-        };
-        if attempt_id != self.attempt.attempt_id() || !self.published.is_running() {
-            return Some(event);
-        }
-        match self.open_interactions.pause.decide(deadline) {
-            DeadlineDecision::Passed => Some(event),
-            DeadlineDecision::Held => None,
-            DeadlineDecision::After(delay) => {
-                self.tasks.send_after(delay, event);
-                None
-            }
-        }
-    }
-}
-
-fn deadline_event(deadline: PausedDeadline, attempt_id: AttemptId) -> ExecutionEvent {
-    match deadline {
-        PausedDeadline::RunWarning => ExecutionEvent::RunDeadlineNear { attempt_id },
-        PausedDeadline::Run => {
-            ExecutionEvent::DeadlinePassed { attempt_id, deadline: Deadline::Run }
+    /// Returns the deadlines of the attempt, with the questions that pause them.
+    pub(super) fn deadlines(&mut self) -> AttemptDeadlines<'_> {
+        AttemptDeadlines {
+            attempt_id: self.attempt.attempt_id(),
+            is_running: self.published.is_running(),
+            open_interactions: self.open_interactions,
+            tasks: self.tasks,
         }
     }
 }

@@ -96,6 +96,15 @@ impl PublishedState {
         });
     }
 
+    /// Publishes the number of open questions of members. An equal number wakes the callers too, because one question
+    /// may have followed another.
+    pub(super) fn publish_member_questions(&self, count: u32) {
+        self.progress.send_if_modified(|progress| {
+            let last_count = std::mem::replace(&mut progress.interactions, count);
+            (last_count, count) != (0, 0)
+        });
+    }
+
     /// Publishes the outcome, which the ledger has recorded.
     pub(super) fn publish_outcome(&self, outcome: Outcome) {
         self.progress.send_modify(|progress| progress.outcome = Some(outcome));

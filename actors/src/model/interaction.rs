@@ -102,6 +102,20 @@ pub struct InteractionOwner {
     pub agent: AgentId,
     /// Conversation of the execution.
     pub context: ContextId,
+    /// Teams whose runs passed the request on to the agent, the outermost first. The store determines them.
+    pub teams: Vec<AgentId>,
+}
+
+impl InteractionOwner {
+    /// Returns the teams from the first one that fits: a caller does not learn of the teams outside.
+    pub fn teams_from(&self, fits: impl Fn(&AgentId) -> bool) -> Vec<AgentId> {
+        self.teams.iter().skip_while(|team| !fits(team)).cloned().collect()
+    }
+
+    /// Returns the agents through which the question reaches a caller: the teams, then the agent that asked.
+    pub fn path(&self) -> impl Iterator<Item = &AgentId> {
+        self.teams.iter().chain([&self.agent])
+    }
 }
 
 /// Conditions of an answer by a person. They are those of the policy at the time of the question.
@@ -156,9 +170,9 @@ pub struct InteractionFilter {
     pub id: Option<InteractionId>,
     /// Restricts the list to this owner.
     pub owner: Option<PrincipalId>,
-    /// Restricts the list to these agents.
+    /// Restricts the list to questions of these agents, and of the members of these teams in their runs.
     pub agents: Option<Vec<AgentId>>,
-    /// Restricts the list to this execution.
+    /// Restricts the list to this execution, and to the executions that it sent on as the run of a team.
     pub execution: Option<ExecutionId>,
     /// Restricts the list to this state.
     pub state: Option<InteractionState>,

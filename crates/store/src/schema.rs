@@ -8,11 +8,14 @@ use super::engine::sql::{self, DatabaseConnection};
 const CREATE_TABLES: &str = include_str!("schema/sqlite.sql");
 
 /// Steps to the next version of the tables, each with the version before, the earliest first.
-const UPGRADE_STEPS: &[(i64, &str)] =
-    &[(2, include_str!("schema/from_2.sql")), (3, include_str!("schema/from_3.sql"))];
+const UPGRADE_STEPS: &[(i64, &str)] = &[
+    (2, include_str!("schema/from_2.sql")),
+    (3, include_str!("schema/from_3.sql")),
+    (4, include_str!("schema/from_4.sql")),
+];
 
 /// Version of the tables, which the database keeps in `user_version`.
-const SCHEMA_VERSION: i64 = 4;
+const SCHEMA_VERSION: i64 = 5;
 
 /// `application_id` of the database: `algo` in ASCII.
 const APPLICATION_ID: i64 = 0x616c_676f;
@@ -68,7 +71,7 @@ pub(super) fn create(connection: &mut DatabaseConnection) -> sql::Result<()> {
     ))
 }
 
-/// Upgrades tables of an earlier version in one transaction. Their rows stay as they are.
+/// Upgrades tables of an earlier version in one transaction. No row is lost.
 pub(super) fn upgrade(connection: &mut DatabaseConnection, version: i64) -> sql::Result<()> {
     let steps: String = UPGRADE_STEPS
         .iter()

@@ -151,7 +151,8 @@ fn remarks(agent: &AgentStatus) -> Vec<String> {
         wrapped.map(|_| "wrapped by bubblewrap".to_owned()),
         boundary.or_else(|| Some(format!("kind {}", agent.kind.as_str()))),
         resources.map(ToString::to_string),
-        agent.program.as_ref().map(program_text),
+        // Nothing is known of a program without a preset and without a version.
+        agent.program.as_ref().map(program_text).filter(|text| !text.is_empty()),
         agent.starts.last_fault.as_ref().map(|fault| format!("fault: {fault}")),
     ];
     remarks.into_iter().flatten().chain(agent.budget.iter().flat_map(budget_lines)).collect()

@@ -1,5 +1,6 @@
 //! `algonius approvals`, `approve`, `deny` and `answer`: questions of agents to people.
 
+use algonius_actors::model::id::AgentId;
 use algonius_actors::model::interaction::{AnswerSource, InteractionState};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -161,7 +162,7 @@ fn show(interaction: &InteractionEntry, out: &CliOutput) {
     }
     out.print_line(&format!("interaction  {}", interaction.id));
     out.print_line(&format!("task         {}", interaction.execution));
-    out.print_line(&format!("agent        {}", interaction.agent));
+    out.print_line(&format!("agent        {}", path_text(interaction)));
     out.print_line(&format!("state        {}", interaction.state.as_str()));
     out.print_line(&format!("asked        {}", interaction.asked_at.format("%Y-%m-%d %H:%M:%SZ")));
     out.print_line(&format!("expires      {}", interaction.due_at.format("%Y-%m-%d %H:%M:%SZ")));
@@ -191,6 +192,12 @@ fn show(interaction: &InteractionEntry, out: &CliOutput) {
         .closed
         .iter()
         .for_each(|closed| out.print_line(&format!("end          {}", end_text(closed))));
+}
+
+/// Returns the agent that asked, after the teams through which the request came.
+fn path_text(interaction: &InteractionEntry) -> String {
+    let names: Vec<_> = interaction.path.iter().map(AgentId::as_str).collect();
+    if names.is_empty() { interaction.agent.to_string() } else { names.join(" > ") }
 }
 
 /// Returns the end of an interaction in words.

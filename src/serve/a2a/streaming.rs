@@ -20,7 +20,7 @@ use algonius_actors::model::failure::Failure;
 use futures_util::Stream;
 
 use super::task::TaskView;
-use super::task::updates::TaskUpdates;
+use super::task::updates::{TaskUpdates, has_unsent_question};
 use artifact_chunks::ArtifactChunks;
 use event_id::EventId;
 use text_progress::{TextProgress, is_end_of_work};
@@ -83,9 +83,10 @@ pub async fn stream(
     );
     let texts = after.texts.as_ref().map_or(texts.clone(), |known_texts| texts.after(known_texts));
     let (api, is_queued) = (api.clone(), queued.is_some());
+    let has_unsent_question = has_unsent_question(&record);
     let is_over = sent_state.is_terminal();
     let task_stream = TaskStream {
-        updates: TaskUpdates { api, record, sent_state, is_queued },
+        updates: TaskUpdates { api, record, sent_state, is_queued, has_unsent_question },
         subscription,
         ready,
         last_event: after.event,

@@ -3,8 +3,8 @@
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::id::{AgentId, ExecutionId};
 use algonius_actors::model::interaction::{
-    AnswerSource, AnswerValue, Interaction, InteractionId, InteractionKind, InteractionState,
-    QuestionOption, ToolCallSubject,
+    AnswerSource, AnswerValue, Interaction, InteractionId, InteractionKind, InteractionOwner,
+    InteractionState, QuestionOption, ToolCallSubject,
 };
 use algonius_actors::model::permission::{PermissionDecision, PermissionVerdict};
 use chrono::{DateTime, Utc};
@@ -22,6 +22,10 @@ pub struct InteractionEntry {
     pub execution: ExecutionId,
     /// Agent that asked.
     pub agent: AgentId,
+    /// Teams whose runs passed the request on, the outermost first, and then the agent that asked; absent without a
+    /// team.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<AgentId>,
     /// Conversation of the execution.
     pub context: String,
     /// Attempt that asked.
@@ -87,6 +91,7 @@ impl From<Interaction> for InteractionEntry {
         Self {
             id: interaction.id,
             execution: interaction.request_key.execution,
+            path: team_path(&interaction.owner),
             agent: interaction.owner.agent,
             context: interaction.owner.context.0,
             attempt: interaction.request_key.attempt,
@@ -104,6 +109,11 @@ impl From<Interaction> for InteractionEntry {
             closed,
         }
     }
+}
+
+/// Returns the path of a question; empty without a team.
+fn team_path(owner: &InteractionOwner) -> Vec<AgentId> {
+    if owner.teams.is_empty() { Vec::new() } else { owner.path().cloned().collect() }
 }
 
 /// Page of interactions, newest first.

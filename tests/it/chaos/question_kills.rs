@@ -12,9 +12,13 @@ use crate::harness::client::{completed_with, message, outcome};
 use crate::harness::processes::kill9;
 use crate::harness::{Service, Setup, poll_until};
 
-/// Agent that requests permission. It writes the lines that it reads to `HERE/read`, and its tool calls to `HERE/ran`.
+/// Agent that requests permission, and a team of it. The agent writes the lines that it reads to `HERE/read`, and its
+/// tool calls to `HERE/ran`.
 /// Its variables are escaped because the setup replaces `FAKE` by the path of its program.
-const INTERACTIVE_AGENT: &str = r#"
+const INTERACTIVE_AGENTS: &str = r#"
+[agents.crew]
+kind = "team"
+team.steps = ["coder"]
 [agents.coder]
 command = "FAKE"
 args = ["acp"]
@@ -39,6 +43,8 @@ enum KillTime {
 
 /// Facts of a round.
 struct Round {
+    /// Agent that receives the request: the one that asks, or its team.
+    agent: &'static str,
     task: String,
     /// Command that the agent wants to run, which no other round names.
     command: String,
@@ -50,13 +56,15 @@ struct Round {
 async fn a_kill_of_the_service_keeps_a_question_and_its_answer() {
     let (mut random, rounds) = seeded_rounds(60);
     let kills = rounds / 5;
-    let mut service = Setup::new(INTERACTIVE_AGENT).start().await;
+    let mut service = Setup::new(INTERACTIVE_AGENTS).start().await;
     let mut states_after_kills: BTreeMap<String, u32> = BTreeMap::new();
     for number in 0..kills {
         let command = format!("make-{number}.");
         let prompt = format!("[[tool Bash command={command}]] [[say done]]");
+        let agent = if number % 8 < 4 { "coder" } else { "crew" };
         let round = Round {
-            task: service.start_task("coder", &prompt).await,
+            agent,
+            task: service.start_task(agent, &prompt).await,
             command,
             is_allowed: number % 2 == 0,
             kill_time: if number % 4 < 2 { KillTime::Question } else { KillTime::Answer },
@@ -64,7 +72,7 @@ async fn a_kill_of_the_service_keeps_a_question_and_its_answer() {
         let delay = Duration::from_micros(random.below(MAX_KILL_DELAY));
         let question = kill_service(&mut service, &round, delay).await;
         let is_delivered = question["closed"]["deliveredAt"].is_string();
-        let state = format!("{:?} {} {is_delivered}", round.kill_time, question["state"]);
+        let state = format!("{agent} {:?} {} {is_delivered}", round.kill_time, question["state"]);
         *states_after_kills.entry(state).or_default() += 1;
         // R-137: A question of an agent keeps its id and its remaining time, its answer is delivered once, and its tool runs once if it was allowed and never otherwise, if the service is killed
         check_round(&service, &round, &question).await;
@@ -88,7 +96,7 @@ async fn kill_service(service: &mut Service, round: &Round, delay: Duration) -> 
                 kill_delay.await;
                 kill9(pid);
             };
-            tokio::join!(service.try_call("coder", "message/send", &params), kill_later);
+            tokio::join!(service.try_call(round.agent, "message/send", &params), kill_later);
         }
     }
     service.kill9().await;
@@ -98,7 +106,7 @@ async fn kill_service(service: &mut Service, round: &Round, delay: Duration) -> 
     assert_eq!(identity(&question), identity(&question_before_kill), "{:?}", round.kill_time);
     if question["state"] == "open" {
         let params = answer_params(round, &question);
-        service.rpc("coder", "message/send", &params).await;
+        service.rpc(round.agent, "message/send", &params).await;
     }
     question
 }
@@ -128,7 +136,7 @@ async fn wait_for_question(service: &Service, round: &Round) -> Value {
 
 async fn check_round(service: &Service, round: &Round, question: &Value) {
     let kill_time = round.kill_time;
-    let task = service.wait_for_end("coder", &round.task).await;
+    let task = service.wait_for_end(round.agent, &round.task).await;
     assert_eq!(outcome(&task), completed_with("done"), "{kill_time:?}: {task}");
     let runs =
         service.setup.read("ran").lines().filter(|line| line.ends_with(&round.command)).count();
@@ -150,7 +158,7 @@ async fn check_round(service: &Service, round: &Round, question: &Value) {
         .as_array()
         .unwrap()
         .iter()
-        .filter(|decision| decision["execution"] == round.task.as_str())
+        .filter(|decision| decision["execution"] == question["execution"])
         .map(|decision| (&decision["verdict"], &decision["by"]["name"]))
         .collect();
     let verdict = Value::from(if round.is_allowed { "allow" } else { "deny" });

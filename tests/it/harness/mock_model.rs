@@ -41,6 +41,12 @@ impl MockModel {
         self.exchange("POST /_mock/wait", text).await;
     }
 
+    /// Directs the model through these turns, for requests without directions of their own.
+    pub(crate) async fn direct(&self, turns: &[Value]) {
+        let turns = format!("turns={}", Value::from(turns));
+        self.exchange("POST /_mock/script", &turns).await;
+    }
+
     async fn exchange(&self, head: &str, body: &str) -> String {
         let mut connection = TcpStream::connect(&self.address).await.unwrap();
         let length = body.len();

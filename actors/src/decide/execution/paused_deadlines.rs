@@ -33,8 +33,8 @@ pub struct DeadlinePause {
     total_pause: Duration,
     /// Pause that the timer of each deadline has already waited for.
     waited: BTreeMap<PausedDeadline, Duration>,
-    /// Deadlines whose timers fired while an interaction was open.
-    held: Vec<PausedDeadline>,
+    /// Deadlines whose timers fired while an interaction was open, with the time of that.
+    held: Vec<(PausedDeadline, Duration)>,
 }
 
 impl DeadlinePause {
@@ -55,7 +55,12 @@ impl DeadlinePause {
         }
         self.total_pause += now.saturating_sub(self.open_since);
         let held = std::mem::take(&mut self.held);
-        held.into_iter().map(|deadline| (deadline, self.take_unserved_pause(deadline))).collect()
+        let postponed = held.into_iter().map(|(deadline, fired_at)| {
+            // The timer should have waited for the pause. It waited for the part after it fired.
+            let delay = self.take_unserved_pause(deadline);
+            (deadline, delay.saturating_sub(now.saturating_sub(fired_at)))
+        });
+        postponed.collect()
     }
 
     /// Returns true while an interaction is open.
@@ -64,10 +69,10 @@ impl DeadlinePause {
         self.open_interactions > 0
     }
 
-    /// Decides about a deadline whose timer fired.
-    pub fn decide(&mut self, deadline: PausedDeadline) -> DeadlineDecision {
+    /// Decides about a deadline whose timer fired at this time.
+    pub fn decide(&mut self, deadline: PausedDeadline, now: Duration) -> DeadlineDecision {
         if self.is_open() {
-            self.held.push(deadline);
+            self.held.push((deadline, now));
             return DeadlineDecision::Held;
         }
         match self.take_unserved_pause(deadline) {
@@ -95,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_deadline_without_interactions_passes_in_time() {
-        assert_eq!(DeadlinePause::default().decide(RUN), DeadlineDecision::Passed);
+        assert_eq!(DeadlinePause::default().decide(RUN, seconds(9)), DeadlineDecision::Passed);
     }
 
     #[test]
@@ -103,9 +108,10 @@ mod tests {
         let mut pause = DeadlinePause::default();
         pause.record_open(seconds(10));
         assert_eq!(pause.record_close(seconds(40)), []);
-        assert_eq!(pause.decide(RUN), DeadlineDecision::After(seconds(30)));
-        assert_eq!(pause.decide(PausedDeadline::RunWarning), DeadlineDecision::After(seconds(30)));
-        assert_eq!(pause.decide(RUN), DeadlineDecision::Passed);
+        let mut decide = |deadline| pause.decide(deadline, seconds(60));
+        assert_eq!(decide(RUN), DeadlineDecision::After(seconds(30)));
+        assert_eq!(decide(PausedDeadline::RunWarning), DeadlineDecision::After(seconds(30)));
+        assert_eq!(decide(RUN), DeadlineDecision::Passed);
     }
 
     #[test]
@@ -113,9 +119,10 @@ mod tests {
         let mut pause = DeadlinePause::default();
         pause.record_open(seconds(10));
         pause.record_open(seconds(20));
-        assert_eq!(pause.decide(RUN), DeadlineDecision::Held);
+        assert_eq!(pause.decide(RUN, seconds(30)), DeadlineDecision::Held);
         assert_eq!(pause.record_close(seconds(50)), [], "another interaction is open");
-        assert_eq!(pause.record_close(seconds(70)), [(RUN, seconds(60))]);
-        assert_eq!(pause.decide(RUN), DeadlineDecision::Passed);
+        // Of its 30 seconds, 10 had passed before the pause.
+        assert_eq!(pause.record_close(seconds(70)), [(RUN, seconds(20))]);
+        assert_eq!(pause.decide(RUN, seconds(90)), DeadlineDecision::Passed);
     }
 }

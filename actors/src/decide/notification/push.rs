@@ -115,7 +115,8 @@ fn is_notifiable(event: &EventKind) -> bool {
             }
         }
         EventKind::Artifact { .. }
-        | EventKind::Message { speaker: MessageRole::AgentProgress, .. } => true,
+        | EventKind::Message { speaker: MessageRole::AgentProgress, .. }
+        | EventKind::InteractionOpened { .. } => true,
         _ => false,
     }
 }

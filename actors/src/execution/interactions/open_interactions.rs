@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::decide::execution::paused_deadlines::{DeadlinePause, PausedDeadline};
+use crate::decide::execution::paused_deadlines::{DeadlineDecision, DeadlinePause, PausedDeadline};
 use crate::model::interaction::{InteractionId, WireId};
 
 /// Questions of the present attempt without a delivered answer.
@@ -15,7 +15,9 @@ pub(in crate::execution) struct OpenInteractions {
     /// Requests whose answers are sent and not yet written to the agent; without an id for a request without an
     /// interaction.
     pub(super) undelivered_answers: BTreeMap<WireId, Option<InteractionId>>,
-    pub(super) pause: DeadlinePause,
+    /// Number of open questions of the members of a team, which their executions hold.
+    member_questions: u32,
+    pause: DeadlinePause,
     /// Start of the attempt, from which the pauses are measured.
     started_at: Instant,
 }
@@ -26,6 +28,7 @@ impl OpenInteractions {
         Self {
             by_wire_id: BTreeMap::new(),
             undelivered_answers: BTreeMap::new(),
+            member_questions: 0,
             pause: DeadlinePause::default(),
             started_at: Instant::now(),
         }
@@ -53,6 +56,28 @@ impl OpenInteractions {
         Some((wire_id, postponed_deadlines))
     }
 
+    /// Returns true while a question is open, and deadlines pause.
+    pub(super) const fn is_paused(&self) -> bool {
+        self.pause.is_open()
+    }
+
+    /// Decides about a deadline whose timer fired now.
+    pub(super) fn decide_deadline(&mut self, deadline: PausedDeadline) -> DeadlineDecision {
+        self.pause.decide(deadline, self.elapsed())
+    }
+
+    /// Sets the number of open questions of members. Returns the deadlines that passed meanwhile, if the last one
+    /// closed.
+    pub(super) fn set_member_questions(&mut self, count: u32) -> Vec<(PausedDeadline, Duration)> {
+        let had_questions = std::mem::replace(&mut self.member_questions, count) > 0;
+        match (had_questions, count > 0) {
+            (false, true) => self.pause.record_open(self.elapsed()),
+            (true, false) => return self.pause.record_close(self.elapsed()),
+            (true, true) | (false, false) => {}
+        }
+        Vec::new()
+    }
+
     /// Returns the ids of the open questions.
     pub(super) fn ids(&self) -> Vec<InteractionId> {
         self.by_wire_id.values().copied().collect()
@@ -63,7 +88,7 @@ impl OpenInteractions {
         self.by_wire_id.values().any(|known| *known == id)
     }
 
-    /// Returns the number of open questions.
+    /// Returns the number of open questions of the agent.
     pub(super) fn count(&self) -> u32 {
         u32::try_from(self.by_wire_id.len()).unwrap_or(u32::MAX)
     }

@@ -13,7 +13,7 @@ use crate::model::execution::record::Record;
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ExecutionId};
 
-/// Pause before the next search for an execution that lost its actor.
+/// Pause before the next search for an execution that lost its actor, or whose question may be answered.
 const ACTOR_LOOKUP_PAUSE: Duration = Duration::from_millis(50);
 /// Longest time for which a caller waits for the ledger to record an end, or for an execution without an
 /// actor. Both are short unless the storage of the ledger fails.
@@ -61,7 +61,7 @@ impl Requests {
                 outcome = wait_until_reached(&mut progress, target) => match outcome {
                     WaitOutcome::Reached => return Ok(progress),
                     WaitOutcome::Unrecorded => return Err(end_not_recorded(id)),
-                    WaitOutcome::ActorLost => {}
+                    WaitOutcome::Questions | WaitOutcome::ActorLost => {}
                 },
                 () = wait_for_drain(&mut draining) => {
                     if !has_started(progress.as_ref()) { return Ok(progress) }
@@ -110,6 +110,9 @@ enum WaitTarget {
 enum WaitOutcome {
     /// The event has happened.
     Reached,
+    /// There were open interactions. The answer to the last one is recorded before the progress of a run above the
+    /// member shows it, so the ledger decides.
+    Questions,
     /// The work is over, and the ledger does not record it.
     Unrecorded,
     /// The actor was lost before.
@@ -123,11 +126,17 @@ async fn wait_until_reached(
 ) -> WaitOutcome {
     let Some(progress) = progress else { return WaitOutcome::ActorLost };
     let is_reached = |progress: &Progress| {
-        let has_question = progress.state == State::Waiting || progress.interactions > 0;
-        progress.outcome.is_some() || (target == WaitTarget::EndOrQuestion && has_question)
+        let waits = target == WaitTarget::EndOrQuestion && progress.state == State::Waiting;
+        progress.outcome.is_some() || waits
     };
-    match progress.wait_for(|progress| is_reached(progress) || progress.is_ending()).await {
+    let has_questions =
+        |progress: &Progress| target == WaitTarget::EndOrQuestion && progress.interactions > 0;
+    let is_noteworthy = |progress: &Progress| {
+        is_reached(progress) || has_questions(progress) || progress.is_ending()
+    };
+    match progress.wait_for(is_noteworthy).await {
         Ok(progress) if is_reached(&progress) => return WaitOutcome::Reached,
+        Ok(progress) if has_questions(&progress) => return WaitOutcome::Questions,
         Ok(_) => {}
         Err(_lost) => return WaitOutcome::ActorLost,
     }

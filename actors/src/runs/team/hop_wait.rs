@@ -6,6 +6,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::decide::runs::team::HopEnd;
+use crate::driver::report::Reporter;
 use crate::gateway::requests::{HopState, RunRequests};
 use crate::model::code::Code;
 use crate::model::execution::Outcome;
@@ -32,24 +33,68 @@ pub(super) enum HopWait {
     Interrupted(RunExit),
 }
 
-/// Waiter for the hops of one run.
+/// Waiter for one hop of a run.
 pub(super) struct HopWaiter<'r> {
-    pub(super) requests: &'r RunRequests,
+    requests: &'r RunRequests,
+    reporter: &'r Reporter,
+    /// Questions of the hop that were reported last. An earlier actor may have reported others.
+    reported_questions: Option<OpenQuestions>,
 }
 
-impl HopWaiter<'_> {
+/// Open questions of a hop. Two values differ if one question has followed another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct OpenQuestions {
+    count: u32,
+    last_event: u64,
+}
+
+impl OpenQuestions {
+    const NONE: Self = Self { count: 0, last_event: 0 };
+
+    /// Returns the open questions in the record of a hop.
+    const fn of(record: &Record) -> Self {
+        match record.has_open_interactions() {
+            true => Self {
+                count: record.requested_input.open_interactions,
+                last_event: record.last_event,
+            },
+            false => Self::NONE,
+        }
+    }
+}
+
+impl<'r> HopWaiter<'r> {
+    pub(super) const fn new(requests: &'r RunRequests, reporter: &'r Reporter) -> Self {
+        Self { requests, reporter, reported_questions: None }
+    }
+
     /// Waits for the end of a hop, or until the run has to stop or to be suspended.
     pub(super) async fn wait_for_hop(
-        &self,
+        mut self,
         execution: ExecutionId,
         progress: Option<watch::Receiver<Progress>>,
         stop: &mut StopOrder,
     ) -> Result<HopWait, LedgerError> {
+        let result = self.wait(execution, progress, stop).await;
+        // Otherwise the question stays open, and another waiter follows.
+        if matches!(result, Ok(HopWait::Ended(_) | HopWait::Interrupted(RunExit::Stopped))) {
+            self.report_questions(OpenQuestions::NONE);
+        }
+        result
+    }
+
+    async fn wait(
+        &mut self,
+        execution: ExecutionId,
+        progress: Option<watch::Receiver<Progress>>,
+        stop: &mut StopOrder,
+    ) -> Result<HopWait, LedgerError> {
+        let requests = self.requests;
         tokio::select! {
             biased;
             () = stop.wait() => Ok(HopWait::Interrupted(RunExit::Stopped)),
             result = self.wait_for_end(execution, progress) => result,
-            () = self.requests.wait_for_drain() => tokio::select! {
+            () = requests.wait_for_drain() => tokio::select! {
                 biased;
                 () = stop.wait() => Ok(HopWait::Interrupted(RunExit::Stopped)),
                 result = self.wait_while_draining(execution) => result,
@@ -59,7 +104,7 @@ impl HopWaiter<'_> {
 
     /// Waits for the end of a hop.
     async fn wait_for_end(
-        &self,
+        &mut self,
         execution: ExecutionId,
         mut progress: Option<watch::Receiver<Progress>>,
     ) -> Result<HopWait, LedgerError> {
@@ -70,8 +115,9 @@ impl HopWaiter<'_> {
                 HopState::AwaitsAnswer(record) => return self.refuse_question(&record).await,
                 HopState::Open(record) => record,
             };
+            // The ledger counts the questions with the run too. The report wakes the callers that wait for the run.
+            self.report_questions(OpenQuestions::of(&record));
             if record.has_open_interactions() {
-                // The question is answered at the member, whose process waits for the answer.
                 sleep(QUESTION_CHECK_INTERVAL).await;
                 continue;
             }
@@ -83,14 +129,26 @@ impl HopWaiter<'_> {
         }
     }
 
+    fn report_questions(&mut self, questions: OpenQuestions) {
+        if self.reported_questions.replace(questions) != Some(questions) {
+            self.reporter.report_member_questions(questions.count);
+        }
+    }
+
     /// Waits for the end of a hop that is performed now. A hop that waits is performed after the next start.
-    async fn wait_while_draining(&self, execution: ExecutionId) -> Result<HopWait, LedgerError> {
+    async fn wait_while_draining(
+        &mut self,
+        execution: ExecutionId,
+    ) -> Result<HopWait, LedgerError> {
         loop {
             let is_active = match self.requests.hop_state(execution).await? {
                 HopState::Ended(record) => return Ok(HopWait::Ended(end_of(&record))),
                 HopState::Unknown => return Ok(removed()),
                 HopState::AwaitsAnswer(_) => false,
-                HopState::Open(record) => self.requests.is_hop_active(&record).await,
+                HopState::Open(record) => {
+                    self.report_questions(OpenQuestions::of(&record));
+                    self.requests.is_hop_active(&record).await
+                }
             };
             if !is_active {
                 // The hop may have ended between the two reads.

@@ -157,7 +157,7 @@ impl TeamAttempt {
             }
             TeamAction::Wait(hop, execution) => {
                 state.report_start(reporter);
-                let waiter = HopWaiter { requests: self.requests() };
+                let waiter = HopWaiter::new(self.requests(), reporter);
                 match waiter.wait_for_hop(execution, state.progress.take(), stop).await? {
                     HopWait::Ended(HopEnd { outcome, code }) => {
                         (hop.number, HopStage::Ended { outcome, code })

@@ -1,5 +1,6 @@
 //! Row of an interaction in the in-memory ledger.
 
+use crate::model::id::ExecutionId;
 use crate::model::interaction::{Interaction, InteractionEnd};
 
 /// Row of one interaction.
@@ -8,6 +9,8 @@ pub(super) struct InteractionRow {
     pub(super) interaction: Interaction,
     /// Raw end until the delivery of the answer.
     pub(super) raw_end: Option<InteractionEnd>,
+    /// Runs of teams above the execution, the outermost first.
+    pub(super) runs: Vec<ExecutionId>,
 }
 
 impl InteractionRow {

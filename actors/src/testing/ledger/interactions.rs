@@ -7,7 +7,7 @@ use super::MemoryLedger;
 use super::interaction_row::InteractionRow;
 use super::rows::LedgerRows;
 use crate::model::execution::{AttemptId, Fence, State};
-use crate::model::id::ExecutionId;
+use crate::model::id::{AgentId, ExecutionId};
 use crate::model::interaction::{
     Interaction, InteractionEnd, InteractionFilter, InteractionId, InteractionRequestKey,
     InteractionState,
@@ -24,11 +24,12 @@ use crate::testing::fault_injection::GatedCall;
 impl Interactions for MemoryLedger {
     async fn open(
         &self,
-        interaction: Interaction,
+        mut interaction: Interaction,
         fence: Fence,
     ) -> Result<OpenOutcome, LedgerError> {
         self.enter(GatedCall::Interaction).await?;
         let mut rows = self.rows.lock().await;
+        let runs = rows.runs_above(interaction.request_key.execution);
         let LedgerRows { executions, interactions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&interaction.request_key.execution) else {
             return Ok(OpenOutcome::Superseded);
@@ -44,7 +45,14 @@ impl Interactions for MemoryLedger {
             return Ok(OpenOutcome::Existing(Box::new(existing.with_raw_end())));
         }
         row.append(interaction.asked_at, opened_event(&interaction), violations);
-        interactions.insert(interaction.id, InteractionRow { interaction, raw_end: None });
+        for run in &runs {
+            let Some(row) = executions.get_mut(run) else { continue };
+            interaction.owner.teams.push(row.record.agent.clone());
+            if row.record.outcome.is_none() {
+                row.append(interaction.asked_at, opened_event(&interaction), violations);
+            }
+        }
+        interactions.insert(interaction.id, InteractionRow { interaction, raw_end: None, runs });
         Ok(OpenOutcome::New)
     }
 
@@ -108,9 +116,10 @@ impl Interactions for MemoryLedger {
     ) -> Result<Vec<Interaction>, LedgerError> {
         self.enter(GatedCall::List).await?;
         let rows = self.rows.lock().await;
-        let newest_first = rows.interactions.values().rev().map(|row| &row.interaction);
-        let matching = newest_first.filter(|interaction| matches_filter(&filter, interaction));
-        Ok(matching.take(max_results(filter.limit)).cloned().collect())
+        let newest_first = rows.interactions.values().rev();
+        let matching = newest_first.filter(|row| matches_filter(&filter, row));
+        let interactions = matching.map(|row| row.interaction.clone());
+        Ok(interactions.take(max_results(filter.limit)).collect())
     }
 
     async fn record_decision(&self, decision: PermissionDecision) -> Result<(), LedgerError> {
@@ -177,16 +186,33 @@ impl LedgerRows {
         self.decisions.extend(permission_decision(&row.interaction, redacted));
         let execution = self.executions.get_mut(&row.interaction.request_key.execution)?;
         execution.append(redacted.at, closed_event(id, redacted), &mut self.violations);
+        for run in &row.runs {
+            let run_row = self.executions.get_mut(run);
+            if let Some(run_row) = run_row.filter(|run_row| run_row.record.outcome.is_none()) {
+                run_row.append(redacted.at, closed_event(id, redacted), &mut self.violations);
+            }
+        }
         Some(row.with_raw_end())
+    }
+
+    /// Returns the runs of teams that sent an execution on, the outermost first.
+    fn runs_above(&self, id: ExecutionId) -> Vec<ExecutionId> {
+        let parent = |id: ExecutionId| Some(self.executions.get(&id)?.record.trigger.hop()?.parent);
+        let mut runs: Vec<_> = std::iter::successors(parent(id), |run| parent(*run)).collect();
+        runs.reverse();
+        runs
     }
 }
 
-fn matches_filter(filter: &InteractionFilter, interaction: &Interaction) -> bool {
+fn matches_filter(filter: &InteractionFilter, row: &InteractionRow) -> bool {
+    let InteractionRow { interaction, runs, .. } = row;
     let Interaction { owner, request_key, .. } = interaction;
+    let is_of = |execution| request_key.execution == execution || runs.contains(&execution);
+    let is_on_path = |agents: &Vec<AgentId>| owner.path().any(|agent| agents.contains(agent));
     filter.id.is_none_or(|id| interaction.id == id)
         && filter.owner.is_none_or(|principal| owner.principal == principal)
-        && filter.agents.as_ref().is_none_or(|agents| agents.contains(&owner.agent))
-        && filter.execution.is_none_or(|execution| request_key.execution == execution)
+        && filter.agents.as_ref().is_none_or(is_on_path)
+        && filter.execution.is_none_or(is_of)
         && filter.state.is_none_or(|state| interaction.state == state)
         && filter.before.is_none_or(|before| interaction.id < before)
 }

@@ -35,7 +35,7 @@ pub fn pause_message(interactions: &[Interaction]) -> PauseMessage {
         open_interactions.iter().filter(|it| it.question.kind.is_permission()).collect();
     let text_parts = open_interactions
         .iter()
-        .map(|interaction| A2aPart::of(PartContent::Text(interaction.question.message.clone())));
+        .map(|interaction| A2aPart::of(PartContent::Text(sentence(interaction))));
     let parts = text_parts
         .chain(permissions.iter().map(|permission| confirmation_part(permission)))
         .collect();
@@ -43,7 +43,7 @@ pub fn pause_message(interactions: &[Interaction]) -> PauseMessage {
         open_interactions.iter().map(|interaction| interaction_json(interaction)).collect();
     let payload = match (permissions.as_slice(), open_interactions.first()) {
         ([first, ..], _) => ObjectBuilder::of("type", "tool_approval_request")
-            .with("hint", first.question.message.clone())
+            .with("hint", sentence(first))
             .with("tools", permissions.iter().map(|it| tool_entry(it)).collect::<Vec<_>>()),
         ([], Some(question)) => ObjectBuilder::of("type", "ask_user_request")
             .with("id", question.id.to_string())
@@ -64,11 +64,22 @@ pub fn pause_message(interactions: &[Interaction]) -> PauseMessage {
     }
 }
 
+/// Returns the question in one sentence. Callers of a team learn which member asks.
+fn sentence(interaction: &Interaction) -> String {
+    let message = &interaction.question.message;
+    match interaction.owner.teams.is_empty() {
+        true => message.clone(),
+        false => format!("{} asks: {message}", interaction.owner.agent),
+    }
+}
+
 /// Returns an interaction as the extension of this service publishes it.
 fn interaction_json(interaction: &Interaction) -> Value {
     let question = &interaction.question;
     let options = question.options.iter().map(option_json).collect();
+    let path = interaction.owner.path().filter(|_| !interaction.owner.teams.is_empty());
     ObjectBuilder::of("id", interaction.id.to_string())
+        .with_list("path", path.map(|agent| agent.as_str().to_owned()).collect())
         .with("kind", question.kind.as_str())
         .with("message", question.message.clone())
         .with_list::<Value>("options", options)
@@ -114,8 +125,7 @@ fn confirmation_part(interaction: &Interaction) -> A2aPart {
     let call = function_call(interaction);
     let original_call =
         ObjectBuilder::of("name", call.name).with("args", call.args).with("id", call.id);
-    let confirmation =
-        ObjectBuilder::of("hint", interaction.question.message.clone()).with("confirmed", false);
+    let confirmation = ObjectBuilder::of("hint", sentence(interaction)).with("confirmed", false);
     let args = ObjectBuilder::of("originalFunctionCall", original_call)
         .with("toolConfirmation", confirmation);
     let data = ObjectBuilder::of("name", CONFIRMATION_FUNCTION)

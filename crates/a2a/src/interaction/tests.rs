@@ -43,6 +43,7 @@ fn interaction(number: u128, kind: InteractionKind) -> Interaction {
             principal: PrincipalId(Uuid::from_u128(8)),
             agent: AgentId::new("coder").unwrap(),
             context: ContextId("c".to_owned()),
+            teams: Vec::new(),
         },
         question: Question {
             kind,

@@ -3,6 +3,7 @@
 pub(crate) mod closing;
 pub(crate) mod deciding;
 pub(crate) mod opening;
+pub(crate) mod passing_on;
 pub(crate) mod reporting;
 
 use std::sync::Arc;
@@ -56,6 +57,11 @@ macro_rules! interactions_conformance {
                 events_about_interactions_leave_no_gap
                 repeated_polls_see_each_interaction
             }
+            passing_on {
+                a_question_of_a_member_is_one_of_its_runs
+                questions_are_listed_with_each_run_and_team
+                a_run_that_has_ended_gets_no_question
+            }
             deciding {
                 each_end_of_a_permission_question_is_a_decision
                 decisions_are_listed_by_number
@@ -96,6 +102,7 @@ pub(crate) fn permission_request(id: ExecutionId, wire: &str, at: i64) -> Intera
             principal: PrincipalId(Uuid::nil()),
             agent: agent(),
             context: ContextId("context-1".to_owned()),
+            teams: Vec::new(),
         },
         question: Question {
             kind: InteractionKind::ToolPermission,

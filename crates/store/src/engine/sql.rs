@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 use rusqlite::{OpenFlags, Statement, ToSql};
+use uuid::Uuid;
 
 pub(crate) use readers::ReaderPool;
 pub(crate) use row::{FromColumn, RowRef, SqlRow};
@@ -192,6 +194,8 @@ pub(crate) struct DatabaseConnection {
     inner: rusqlite::Connection,
     /// Column names of each statement.
     column_names: HashMap<String, Arc<[Box<str>]>>,
+    /// Ids of executions that the open transaction has changed beside those that its changes name.
+    other_changes: Vec<Uuid>,
 }
 
 impl DatabaseConnection {
@@ -213,7 +217,17 @@ impl DatabaseConnection {
         // With this setting bound values do not change the query plan, so each statement is prepared once.
         inner.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         inner.set_prepared_statement_cache_capacity(MAX_CACHED_STATEMENTS);
-        Ok(Self { inner, column_names: HashMap::new() })
+        Ok(Self { inner, column_names: HashMap::new(), other_changes: Vec::new() })
+    }
+
+    /// Notes that the open transaction changes an execution that its change does not name.
+    pub(crate) fn note_change(&mut self, execution: Uuid) {
+        self.other_changes.push(execution);
+    }
+
+    /// Takes the noted changes.
+    pub(crate) fn take_noted_changes(&mut self) -> Vec<Uuid> {
+        mem::take(&mut self.other_changes)
     }
 
     /// Runs statements without values and without result rows.

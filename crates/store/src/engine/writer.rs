@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::{io, mem, thread};
 
+use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::ledger::LedgerError;
 use async_trait::async_trait;
 use tokio::runtime::Handle;
@@ -182,22 +183,24 @@ async fn commit(state: &mut WriterState, mut writes: Vec<Box<dyn QueuedWrite>>) 
                 // The rollback undid the valid changes too, so each of them runs again on its own.
                 let single_write = std::slice::from_mut(&mut write);
                 let commit_result = transact(&mut state.connection, single_write).await;
-                reply_all(&state.read_cache, vec![write], commit_result).await;
+                reply_all(state, vec![write], commit_result).await;
             }
         }
-        commit_result => reply_all(&state.read_cache, writes, commit_result).await,
+        commit_result => reply_all(state, writes, commit_result).await,
     }
 }
 
 /// Answers the callers after the cache was invalidated.
 async fn reply_all(
-    read_cache: &ReadCache,
+    state: &mut WriterState,
     writes: Vec<Box<dyn QueuedWrite>>,
     commit_result: Result<(), RollbackCause>,
 ) {
-    let invalidations: Vec<_> = writes.iter().map(|write| write.invalidation()).collect();
+    let noted_changes = state.connection.take_noted_changes().into_iter().map(ExecutionId);
+    let named_changes = writes.iter().map(|write| write.invalidation());
+    let invalidations: Vec<_> = named_changes.chain(noted_changes.map(Invalidation::One)).collect();
     // Before the answers: a caller that reads after its answer must not get the old value.
-    read_cache.invalidate(invalidations).await;
+    state.read_cache.invalidate(invalidations).await;
     let commit_result = commit_result.map_err(|cause| {
         let (RollbackCause::Change(error) | RollbackCause::Transaction(error)) = cause;
         tracing::error!(changes = writes.len(), %error, "ledger did not commit");

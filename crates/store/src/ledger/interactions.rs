@@ -26,6 +26,7 @@ mod changes;
 mod decisions;
 mod ending;
 mod row;
+mod team_runs;
 
 #[async_trait]
 impl Interactions for Store {

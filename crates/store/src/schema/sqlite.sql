@@ -251,8 +251,19 @@ CREATE TABLE interactions (
     UNIQUE (execution, turn, attempt, wire)
 ) STRICT;
 CREATE INDEX interactions_open ON interactions (due_at) WHERE state = 'open';
+CREATE INDEX interactions_open_by_id ON interactions (id) WHERE state = 'open';
 CREATE INDEX interactions_by_owner ON interactions (owner, id);
 CREATE INDEX interactions_sealed ON interactions (execution) WHERE sealed IS NOT NULL;
+
+-- Runs of teams above the execution of an interaction. The run that sent the request has depth 1.
+CREATE TABLE interaction_runs (
+    run BLOB NOT NULL,
+    interaction BLOB NOT NULL REFERENCES interactions (id) ON DELETE CASCADE,
+    agent TEXT NOT NULL, -- Agent of the run.
+    depth INTEGER NOT NULL,
+    PRIMARY KEY (run, interaction)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX interaction_runs_by_interaction ON interaction_runs (interaction, depth);
 
 -- Rows are appended and never changed. They outlive their executions, so they refer to none.
 CREATE TABLE permission_decisions (

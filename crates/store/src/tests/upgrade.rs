@@ -10,10 +10,11 @@ use algonius_actors::ports::notes::Notes;
 
 use super::*;
 use crate::StoreError;
+use crate::conformance::interactions::InteractionPorts;
 use crate::conformance::notes::new_note;
 use crate::conformance::{AnyLedger, accept_command, accept_execution, claim_execution};
 use crate::engine::sql::AccessMode;
-use algonius_actors::model::execution::record::TriggerFilter;
+use algonius_actors::model::execution::record::{PublicState, TriggerFilter};
 
 fn change_database(data: &Path, statements: &str) {
     let mut connection =
@@ -43,7 +44,7 @@ async fn a_database_of_an_earlier_build_is_refused_with_a_fix() {
 #[tokio::test]
 async fn a_database_of_another_release_or_program_is_refused() {
     for (statement, expected) in [
-        ("user_version = 99", "they have version 99, and this release knows version 4 only"),
+        ("user_version = 99", "they have version 99, and this release knows version 5 only"),
         ("application_id = 7", "another program wrote them"),
     ] {
         let folder = TempDir::new().unwrap();
@@ -58,7 +59,14 @@ async fn a_database_of_another_release_or_program_is_refused() {
     }
 }
 
-/// Statements that turn the present tables into those of version 3.
+/// Statements that turn the present tables into those of version 4.
+const TO_VERSION_4: &str = "
+    DROP TABLE interaction_runs;
+    DROP INDEX interactions_open_by_id;
+    UPDATE executions SET asks = 0 WHERE id NOT IN (SELECT execution FROM interactions);
+    PRAGMA user_version = 4";
+
+/// Statements that turn the tables of version 4 into those of version 3.
 const TO_VERSION_3: &str = "
     DROP TABLE note_words;
     DROP TABLE notes;
@@ -76,7 +84,8 @@ const TO_VERSION_2: &str = "
 
 #[tokio::test]
 async fn tables_of_earlier_versions_are_upgraded_with_their_rows() {
-    for statements in [&[TO_VERSION_3][..], &[TO_VERSION_3, TO_VERSION_2]] {
+    let all = [TO_VERSION_4, TO_VERSION_3, TO_VERSION_2];
+    for count in 1..=all.len() {
         let folder = TempDir::new().unwrap();
         let store = Arc::new(open(folder.path()).await);
         let ledger: AnyLedger = Arc::<Store>::clone(&store);
@@ -85,7 +94,7 @@ async fn tables_of_earlier_versions_are_upgraded_with_their_rows() {
         drop(ledger);
         Arc::into_inner(store).unwrap().close().await;
         let data = folder.path().join("data");
-        for statement in statements {
+        for statement in &all[..count] {
             change_database(&data, statement);
         }
         let store = Arc::new(Store::open(&data, Durability::Process).await.unwrap());
@@ -96,6 +105,28 @@ async fn tables_of_earlier_versions_are_upgraded_with_their_rows() {
         store.add_note(note.clone(), 10).await.unwrap();
         assert_eq!(store.search_notes(&note.agent, "upgrade", 10).await.unwrap(), [note.note]);
     }
+}
+
+#[tokio::test]
+async fn an_upgrade_passes_open_questions_on_to_their_runs() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    let ports = interaction_ports(&store);
+    let runs = ports.nested_runs().await;
+    ports.open_question(&runs, "1").await;
+    let states = ports.states(&runs).await;
+    drop(ports);
+    Arc::into_inner(store).unwrap().close().await;
+    let data = folder.path().join("data");
+    change_database(&data, TO_VERSION_4);
+    let store = Arc::new(Store::open(&data, Durability::Process).await.unwrap());
+    assert_eq!(interaction_ports(&store).states(&runs).await, states);
+    assert_eq!(states, [(1, PublicState::InputRequired); 3]);
+}
+
+fn interaction_ports(store: &Arc<Store>) -> InteractionPorts {
+    let (ledger, history) = (Arc::<Store>::clone(store), Arc::<Store>::clone(store));
+    InteractionPorts { ledger, history, interactions: Arc::<Store>::clone(store) }
 }
 
 /// Returns the names of all tables and indexes.

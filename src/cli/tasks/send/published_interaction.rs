@@ -12,6 +12,9 @@ use crate::platform::terminal_text;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct PublishedInteraction {
     pub(super) id: String,
+    /// Teams whose runs passed the request on, and the agent that asked; empty without a team.
+    #[serde(default)]
+    path: Vec<String>,
     kind: InteractionKind,
     message: String,
     #[serde(default)]
@@ -53,10 +56,13 @@ impl PublishedInteraction {
             true => terminal_text::value_line(self.message.trim_end()),
             false => self.message.trim_end().to_owned(),
         }];
+        let row = |name: &str, value: &String| {
+            format!("  {name:<7}  {}", terminal_text::value_line(value))
+        };
+        if !self.path.is_empty() {
+            lines.push(row("agent", &self.path.join(" > ")));
+        }
         if let Some(call) = &self.tool {
-            let row = |name: &str, value: &String| {
-                format!("  {name:<7}  {}", terminal_text::value_line(value))
-            };
             lines.extend(call.command.iter().map(|command| row("command", command)));
             lines.extend(call.paths.iter().map(|path| row("path", path)));
             lines.extend(call.url.iter().map(|url| row("url", url)));

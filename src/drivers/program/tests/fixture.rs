@@ -87,10 +87,7 @@ fn entries_of(report: Report) -> Vec<Entry> {
         Report::Ended { batch: lines, .. }
         | Report::InputRequired { batch: lines, .. }
         | Report::Suspended { batch: lines, .. } => (None, lines.clone()),
-        Report::UsageReported { .. }
-        | Report::QuestionOpened { .. }
-        | Report::QuestionWithdrawn { .. }
-        | Report::AnswerDelivered { .. } => (None, WriteBatch::default()),
+        Report::UsageReported { .. } | Report::Questions { .. } => (None, WriteBatch::default()),
     };
     let mut entries: Vec<_> = lines.chunks.into_iter().map(Entry::Chunk).collect();
     entries.extend(lines.events.into_iter().map(|(_, event)| Entry::Event(event)));

@@ -36,8 +36,13 @@ pub(super) async fn answer_interactions(
     if interactions.iter().any(|interaction| is_answered_by(interaction, &message.message_id)) {
         return Ok(Some(SubmitReply::duplicate(record.id, None)));
     }
-    let open_interactions: Vec<_> =
-        interactions.iter().filter(|interaction| interaction.is_open()).cloned().collect();
+    // A run can end before the member that asks.
+    let has_ended = record.outcome.is_some();
+    let open_interactions: Vec<_> = interactions
+        .iter()
+        .filter(|interaction| interaction.is_open() && !has_ended)
+        .cloned()
+        .collect();
     let replies = read_replies(&message.metadata, &message.parts)?;
     let answers = match (open_interactions.is_empty(), replies.list.is_empty()) {
         (true, true) => return Ok(None),
@@ -52,13 +57,10 @@ pub(super) async fn answer_interactions(
     for (interaction, value) in answers {
         let message = Some(message.message_id.clone());
         let caller_answer = CallerAnswer { value, digest: None, channel: "a2a", message };
-        progress = app
-            .api
-            .approvals
-            .answer(caller, interaction, caller_answer)
-            .await?
-            .progress
-            .or(progress);
+        let reply = app.api.approvals.answer(caller, interaction, caller_answer).await?;
+        // The progress is that of the execution that asked, which may be one of a member of this task's team.
+        let is_own = reply.interaction.request_key.execution == record.id;
+        progress = reply.progress.filter(|_| is_own).or(progress);
     }
     Ok(Some(SubmitReply::duplicate(record.id, progress)))
 }
@@ -106,7 +108,8 @@ fn answers_to_closed(
     replies: &Replies,
 ) -> Vec<(InteractionId, AnswerValue)> {
     let answers = replies.list.iter().filter_map(|reply| {
-        let interaction = interactions.iter().find(|it| Some(it.id.to_string()) == reply.id)?;
+        let is_named = |it: &&Interaction| !it.is_open() && Some(it.id.to_string()) == reply.id;
+        let interaction = interactions.iter().find(is_named)?;
         Some((interaction.id, answer_value(reply.answer.clone(), interaction)?))
     });
     answers.collect()

@@ -102,16 +102,21 @@ pub async fn push_delete(
     Ok(())
 }
 
-/// Returns the body of a push notification about an event of an execution, in the form of a version.
+/// Returns the body of a push notification about an event of an execution, in the form of a version; `None` if the
+/// event causes none.
 ///
 /// # Errors
-/// Fails if the ledger cannot be read, or if the body cannot be written in this version.
+/// Fails if the ledger cannot be read, if the body cannot be written in this version, or if the task does not show the
+/// question of the event yet.
 pub async fn notification_body(
     api: &Api,
     record: &Record,
     version: ProtocolVersion,
     event: u64,
 ) -> Result<Option<Vec<u8>>, Failure> {
+    if !updates::is_current(api, record, event).await? {
+        return Ok(None);
+    }
     match version {
         // 0.3 posts the whole task for each event, 1.0 the event alone.
         ProtocolVersion::V0_3 => {

@@ -6,6 +6,7 @@ use algonius_a2a::v1::{
 };
 use algonius_actors::api::Api;
 use algonius_actors::model::agent::queue::Queued;
+use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::State;
 use algonius_actors::model::execution::event::{
     ANSWER_ARTIFACT_ID, Event, EventKind, MessageRole, TextRange,
@@ -34,6 +35,40 @@ pub struct TaskUpdates {
     pub sent_state: TaskState,
     /// True if the last update was a position in a queue.
     pub is_queued: bool,
+    /// True if a question was opened before its execution ran: the member of a team can be faster than its run.
+    pub has_unsent_question: bool,
+}
+
+/// Returns false if an event is a question that its task no longer shows.
+///
+/// # Errors
+/// Fails if the ledger could not be read, or if the task does not show the question yet: the member of a team can ask
+/// before its run is recorded as running.
+pub async fn is_current(api: &Api, record: &Record, number: u64) -> Result<bool, Failure> {
+    let Some(event) = event(api, record, number).await? else { return Ok(true) };
+    if !matches!(event.data, EventKind::InteractionOpened { .. }) || record.has_open_interactions()
+    {
+        return Ok(true);
+    }
+    if has_unsent_question(record) {
+        let message = "the execution that asks is not recorded as running yet";
+        return Err(Failure::new(Code::LedgerUnavailable, message));
+    }
+    Ok(false)
+}
+
+/// Returns true if an execution has a question and is not recorded as running.
+pub const fn has_unsent_question(record: &Record) -> bool {
+    record.outcome.is_none()
+        && record.requested_input.open_interactions > 0
+        && !matches!(record.state, State::Running)
+}
+
+/// Returns the event with a number, if there is one.
+async fn event(api: &Api, record: &Record, number: u64) -> Result<Option<Event>, Failure> {
+    // The reader returns the events after a number, so the one before is named.
+    let events = api.reader.events(record, number.saturating_sub(1)).await?;
+    Ok(events.into_iter().next().filter(|event| event.number == number))
 }
 
 /// Returns the update of one event of an execution for notified clients; `None` if the event causes none.
@@ -45,23 +80,17 @@ pub async fn update_of_event(
     record: &Record,
     number: u64,
 ) -> Result<Option<StreamEvent>, Failure> {
-    // The reader returns the events after a number, so the one before is named.
-    let events = api.reader.events(record, number.saturating_sub(1)).await?;
-    let Some(event) = events.into_iter().next().filter(|event| event.number == number) else {
-        return Ok(None);
-    };
+    let Some(event) = event(api, record, number).await? else { return Ok(None) };
     let (api, record) = (api.clone(), record.clone());
     let is_paused = record.has_open_interactions();
     let sent_state = if is_paused { TaskState::InputRequired } else { TaskState::Submitted };
-    let mut updates = TaskUpdates { api, record, sent_state, is_queued: false };
+    let mut updates =
+        TaskUpdates { api, record, sent_state, is_queued: false, has_unsent_question: false };
     match &event.data {
         EventKind::StateChanged(change) if matches!(change.to, State::Cleanup | State::Waiting) => {
             let view = TaskView::read(&updates.api, &updates.record).await?;
             let status = view.status().await?;
             Ok(Some(updates.status_event(status, true, view.end_metadata())))
-        }
-        EventKind::InteractionClosed { .. } if !is_paused && updates.record.outcome.is_none() => {
-            Ok(Some(updates.working_event(event.at, None)))
         }
         _ => updates.update_for(event).await,
     }
@@ -82,7 +111,6 @@ impl TaskUpdates {
                 Ok(is_change.then(|| self.working_event(event.at, None)))
             }
             EventKind::Message { speaker: MessageRole::AgentProgress, message, pieces } => {
-                self.sent_state = self.current_state();
                 let recorded = super::recorded_message(
                     &self.api,
                     &self.record,
@@ -91,24 +119,26 @@ impl TaskUpdates {
                     &pieces,
                 );
                 let message = recorded.await?;
-                Ok(Some(self.working_event(event.at, Some(message))))
+                Ok(Some(self.message_update(event.at, message)))
             }
             EventKind::DeadlineApproaching { limit, ends_at, message } => {
-                self.sent_state = self.current_state();
                 let message = super::deadline_message(&self.record, (limit, ends_at), &message);
-                Ok(Some(self.working_event(event.at, Some(message))))
+                Ok(Some(self.message_update(event.at, message)))
             }
             EventKind::SessionLost { message } => {
-                self.sent_state = self.current_state();
                 let message = super::session_lost_message(&self.record, &message);
-                Ok(Some(self.working_event(event.at, Some(message))))
+                Ok(Some(self.message_update(event.at, message)))
             }
             EventKind::Warning { message } => {
-                self.sent_state = self.current_state();
                 let message = super::warning_message(&self.record, (event.number, &message));
-                Ok(Some(self.working_event(event.at, Some(message))))
+                Ok(Some(self.message_update(event.at, message)))
             }
             EventKind::InteractionOpened { .. } | EventKind::InteractionClosed { .. } => {
+                self.interaction_update(event.at).await
+            }
+            EventKind::StateChanged(change)
+                if change.to == State::Running && self.has_unsent_question =>
+            {
                 self.interaction_update(event.at).await
             }
             EventKind::Heartbeat(usage) => {
@@ -139,6 +169,7 @@ impl TaskUpdates {
     ) -> Result<Option<StreamEvent>, Failure> {
         // Only the present state counts: a client cannot answer an interaction that was closed meanwhile.
         let record = self.api.reader.reread(&self.record).await?;
+        self.has_unsent_question = has_unsent_question(&record);
         if record.has_open_interactions() {
             let status = TaskView::read(&self.api, &record).await?.status().await?;
             self.sent_state = status.state;
@@ -149,6 +180,12 @@ impl TaskUpdates {
         }
         self.sent_state = TaskState::Working;
         Ok(Some(self.working_event(at, None)))
+    }
+
+    /// Returns the update with a message of an agent that acts.
+    fn message_update(&mut self, at: DateTime<Utc>, message: Message) -> StreamEvent {
+        self.sent_state = self.current_state();
+        self.working_event(at, Some(message))
     }
 
     /// Returns the state of a task whose agent acts: an agent can act while one of its tool calls waits for an answer.

@@ -7,8 +7,8 @@ use algonius_actors::ports::interactions::reports::opened_event;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::ending;
 use super::row::{self, StoredInteraction};
+use super::{ending, team_runs};
 use crate::engine::read_cache::Invalidation;
 use crate::engine::row_codec::micros;
 use crate::engine::sql::{self, DatabaseConnection};
@@ -94,6 +94,7 @@ impl WriteCommand for OpenInteraction {
         row::insert(connection, interaction).await?;
         execution_row.append(connection, interaction.asked_at, opened_event(interaction)).await?;
         execution_row.save(connection).await?;
+        team_runs::report_opened(connection, interaction).await?;
         Ok(OpenInteractionResult::New)
     }
 }

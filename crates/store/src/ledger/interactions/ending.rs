@@ -8,15 +8,14 @@ use algonius_actors::ports::interactions::reports::{
 };
 use chrono::{DateTime, Utc};
 
-use super::decisions;
-use super::row::StoredInteraction;
+use super::row::{self, StoredInteraction};
+use super::{decisions, team_runs};
 use crate::engine::row_codec::{Columns, json};
-use crate::engine::sql::{self, DatabaseConnection};
+use crate::engine::sql::{self, DatabaseConnection, SqlStatement};
 use crate::ledger::execution_row::ExecutionRow;
 
-const SELECT_OPEN: &str = "
-    SELECT * FROM interactions
-    WHERE execution = $1 AND state = 'open' AND (turn, attempt) <> ($2, $3) ORDER BY id";
+const OPEN_OTHERS: &str =
+    "execution = $1 AND state = 'open' AND (turn, attempt) <> ($2, $3) ORDER BY id";
 
 const UPDATE_CLOSED: &str = "
     UPDATE interactions SET state = $2, closed = $3, sealed = $4 WHERE id = $1 AND state = 'open'";
@@ -60,7 +59,8 @@ async fn end_others(
             close(connection, execution_row, &interaction, end, None).await?;
         }
     }
-    bind_others(ERASE_ANSWERS, execution_row.id(), except).execute(connection).await?;
+    let statement = sql::statement(ERASE_ANSWERS);
+    bind_others(statement, execution_row.id(), except).execute(connection).await?;
     Ok(())
 }
 
@@ -69,13 +69,14 @@ async fn load_open(
     id: ExecutionId,
     except: AttemptId,
 ) -> sql::Result<Vec<Interaction>> {
-    let rows = bind_others(SELECT_OPEN, id, except).fetch_all(connection).await?;
+    let query = bind_others(row::select(OPEN_OTHERS), id, except);
+    let rows = query.fetch_all(connection).await?;
     rows.iter().map(|row| Ok(StoredInteraction::read(Columns(row))?.interaction)).collect()
 }
 
-fn bind_others(text: &'static str, id: ExecutionId, except: AttemptId) -> sql::SqlStatement {
+fn bind_others(statement: SqlStatement, id: ExecutionId, except: AttemptId) -> SqlStatement {
     let AttemptId { turn, attempt } = except;
-    sql::statement(text).bind(id.0).bind(i64::from(turn)).bind(i64::from(attempt))
+    statement.bind(id.0).bind(i64::from(turn)).bind(i64::from(attempt))
 }
 
 /// Closes an open interaction with its event and its decision.
@@ -98,5 +99,6 @@ pub(super) async fn close(
     }
     execution_row
         .append(connection, redacted_end.at, closed_event(interaction.id, redacted_end))
-        .await
+        .await?;
+    team_runs::report_closed(connection, interaction.id, redacted_end).await
 }

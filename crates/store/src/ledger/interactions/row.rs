@@ -13,10 +13,13 @@ use crate::engine::row_codec::{Columns, json, micros};
 use crate::engine::sql::{self, DatabaseConnection, Queryable, ReaderPool, SqlStatement};
 use crate::ledger::execution_row::attempt_id;
 
-const SELECT_BY_ID: &str = "SELECT * FROM interactions WHERE id = $1";
-
-const SELECT_BY_REQUEST_KEY: &str = "
-    SELECT * FROM interactions WHERE execution = $1 AND turn = $2 AND attempt = $3 AND wire = $4";
+/// The outermost run is the first one.
+const SELECT: &str = "
+    SELECT *, (
+        SELECT json_group_array(agent ORDER BY depth DESC) FROM interaction_runs
+        WHERE interaction = interactions.id
+    ) AS teams
+    FROM interactions WHERE ";
 
 const INSERT: &str = "
     INSERT INTO interactions (id, execution, turn, attempt, wire, owner, agent, context, kind, body,
@@ -44,6 +47,7 @@ impl StoredInteraction {
                 principal: PrincipalId(columns.uuid("owner")?),
                 agent: AgentId::new(columns.get::<&str>("agent")?).map_err(decode_error)?,
                 context: ContextId(columns.get("context")?),
+                teams: columns.json("teams")?,
             },
             question: columns.json("body")?,
             terms: columns.json("terms")?,
@@ -68,12 +72,19 @@ impl StoredInteraction {
     }
 }
 
+/// Returns the query for the interactions that meet a condition.
+pub(super) fn select(condition: &str) -> SqlStatement {
+    let mut query = sql::statement(SELECT);
+    query.push(condition);
+    query
+}
+
 /// Reads an interaction.
 pub(super) async fn load(
     source: impl Queryable,
     id: InteractionId,
 ) -> sql::Result<Option<StoredInteraction>> {
-    let row = sql::statement(SELECT_BY_ID).bind(id.0).fetch_optional(source).await?;
+    let row = select("id = $1").bind(id.0).fetch_optional(source).await?;
     row.map(|row| StoredInteraction::read(Columns(&row))).transpose()
 }
 
@@ -83,7 +94,7 @@ pub(super) async fn load_by_request_key(
     request_key: &InteractionRequestKey,
 ) -> sql::Result<Option<StoredInteraction>> {
     let AttemptId { turn, attempt } = request_key.attempt;
-    let row = sql::statement(SELECT_BY_REQUEST_KEY)
+    let row = select("execution = $1 AND turn = $2 AND attempt = $3 AND wire = $4")
         .bind(request_key.execution.0)
         .bind(i64::from(turn))
         .bind(i64::from(attempt))
@@ -133,19 +144,28 @@ pub(super) async fn list(
 /// Builds the query for matching interactions. The text contains only the requested conditions, so that each of the few
 /// possible texts uses its index.
 fn list_query(filter: &InteractionFilter) -> SqlStatement {
-    let mut query = sql::statement("SELECT * FROM interactions WHERE 1 = 1");
+    let mut query = select("1 = 1");
     if let Some(id) = filter.id {
         query.push(" AND id = ").push_bind(id.0);
     }
     if let Some(owner) = filter.owner {
-        query.push(" AND owner = ").push_bind(owner.0);
+        // An execution has few interactions, and its owner may have many: the sign excludes the index of the owner.
+        let is_narrow = filter.execution.is_some();
+        query.push(if is_narrow { " AND +owner = " } else { " AND owner = " });
+        query.push_bind(owner.0);
     }
     if let Some(agents) = &filter.agents {
-        let agents = agents.iter().map(|agent| agent.as_str().to_owned());
-        query.push(" AND agent IN (").push_list(agents).push(")");
+        let agents = || agents.iter().map(|agent| agent.as_str().to_owned());
+        query.push(" AND (agent IN (").push_list(agents());
+        query.push(") OR EXISTS (SELECT 1 FROM interaction_runs");
+        query.push(" WHERE interaction = interactions.id AND agent IN (").push_list(agents());
+        query.push(")))");
     }
     if let Some(execution) = filter.execution {
-        query.push(" AND execution = ").push_bind(execution.0);
+        query.push(" AND id IN (SELECT id FROM interactions WHERE execution = ");
+        query.push_bind(execution.0);
+        query.push(" UNION ALL SELECT interaction FROM interaction_runs WHERE run = ");
+        query.push_bind(execution.0).push(")");
     }
     match filter.state {
         // SQLite uses the index of open rows only if the text of the statement contains the word.

@@ -1,0 +1,62 @@
+//! Deadlines of an attempt, which pause while a question is open.
+
+use std::time::Duration;
+
+use super::OpenInteractions;
+use crate::decide::execution::paused_deadlines::{DeadlineDecision, PausedDeadline};
+use crate::decide::execution::{Deadline, ExecutionEvent};
+use crate::execution::tasks::ExecutionTasks;
+use crate::model::execution::AttemptId;
+
+/// Deadlines of the present attempt.
+pub(in crate::execution) struct AttemptDeadlines<'e> {
+    pub(super) open_interactions: &'e mut OpenInteractions,
+    pub(super) attempt_id: AttemptId,
+    pub(super) is_running: bool,
+    pub(super) tasks: &'e mut ExecutionTasks,
+}
+
+impl AttemptDeadlines<'_> {
+    /// Continues deadlines whose timers fired while a question was open.
+    pub(super) fn continue_after_pause(&mut self, postponed: Vec<(PausedDeadline, Duration)>) {
+        for (deadline, delay) in postponed {
+            self.tasks.send_after(delay, deadline_event(deadline, self.attempt_id));
+        }
+    }
+
+    /// Returns the event, unless it is a deadline that a question postpones.
+    pub(in crate::execution) fn filter(&mut self, event: ExecutionEvent) -> Option<ExecutionEvent> {
+        let (deadline, attempt_id) = match event {
+            ExecutionEvent::RunDeadlineNear { attempt_id } => {
+                (PausedDeadline::RunWarning, attempt_id)
+            }
+            ExecutionEvent::DeadlinePassed { attempt_id, deadline: Deadline::Run } => {
+                (PausedDeadline::Run, attempt_id)
+            }
+            ExecutionEvent::Silent { attempt_id, .. } if self.open_interactions.is_paused() => {
+                return Some(ExecutionEvent::Silent { attempt_id, silence: Duration::ZERO });
+            }
+            event => return Some(event),
+        };
+        if attempt_id != self.attempt_id || !self.is_running {
+            return Some(event);
+        }
+        match self.open_interactions.decide_deadline(deadline) {
+            DeadlineDecision::Passed => Some(event),
+            DeadlineDecision::Held => None,
+            DeadlineDecision::After(delay) => {
+                self.tasks.send_after(delay, event);
+                None
+            }
+        }
+    }
+}
+
+fn deadline_event(deadline: PausedDeadline, attempt_id: AttemptId) -> ExecutionEvent {
+    match deadline {
+        PausedDeadline::RunWarning => ExecutionEvent::RunDeadlineNear { attempt_id },
+        PausedDeadline::Run => {
+            ExecutionEvent::DeadlinePassed { attempt_id, deadline: Deadline::Run }
+        }
+    }
+}
