@@ -58,6 +58,13 @@ impl AgentClient {
         events
     }
 
+    /// Sends a text to a task, and returns the task once it has ended or waits.
+    pub(crate) fn reply(&self, agent: &str, task: &str, text: &str) -> Value {
+        let mut params = send_params(text, true);
+        params["message"]["taskId"] = json!(task);
+        self.call(agent, "message/send", &params)
+    }
+
     /// Sends a text without waiting; returns the id of the task.
     pub(crate) fn start_task(&self, agent: &str, text: &str) -> String {
         let task = self.call(agent, "message/send", &send_params(text, false));

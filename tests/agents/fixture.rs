@@ -37,6 +37,9 @@ pub(crate) const PRESET_AGENT: &str = "as-preset";
 /// Id of the same agent with a control protocol, in which it requests permission for its commands.
 pub(crate) const SESSION_AGENT: &str = "session";
 
+/// Id of a team whose only member is that agent.
+pub(crate) const SESSION_TEAM: &str = "session-team";
+
 /// Id of the same agent, whose questions expire within seconds.
 pub(crate) const BRIEF_SESSION_AGENT: &str = "session-brief";
 
@@ -232,7 +235,13 @@ fn configuration(agent: &TestedAgent, run_folder: &Path, mark: &str) -> String {
         })
     });
     let session_agents: String = session_agents.collect();
-    let text = format!("{SERVER_SETTINGS}{}{session_agents}", agents.concat());
+    let team = match agent.session {
+        Some(_) => {
+            format!("[agents.{SESSION_TEAM}]\nkind = 'team'\nteam.steps = ['{SESSION_AGENT}']\n")
+        }
+        None => String::new(),
+    };
+    let text = format!("{SERVER_SETTINGS}{}{session_agents}{team}", agents.concat());
     text.replace("ADDRESS", ADDRESS).replace("HERE", &run_folder.display().to_string())
 }
 

@@ -5,11 +5,15 @@ use serde_json::{Value, json};
 
 use crate::cases::AgentCase;
 use crate::client::outcome;
-use crate::fixture::{AgentFixture, BRIEF_SESSION_AGENT, SESSION_AGENT};
+use crate::fixture::{AgentFixture, BRIEF_SESSION_AGENT, SESSION_AGENT, SESSION_TEAM};
 
 /// Cases by name, in their order.
-pub(crate) const PERMISSION_CASES: &[(&str, AgentCase)] =
-    &[("allowed", allowed_call), ("denied", denied_call), ("not answered", unanswered_call)];
+pub(crate) const PERMISSION_CASES: &[(&str, AgentCase)] = &[
+    ("allowed", allowed_call),
+    ("allowed in a team", call_in_team),
+    ("denied", denied_call),
+    ("not answered", unanswered_call),
+];
 
 /// Case: an allowed call is made once, after the answer.
 fn allowed_call(fixture: &AgentFixture<'_>) {
@@ -20,6 +24,18 @@ fn allowed_call(fixture: &AgentFixture<'_>) {
     assert_eq!(case.line_count(), 1, "{task}");
     case.assert_decision("allow", "principal");
     fixture.add_row("permission", "requested before a command; allowed, denied, not answered");
+}
+
+/// Case: the task of a team shows the question of its member, and a message to this task allows the call.
+fn call_in_team(fixture: &AgentFixture<'_>) {
+    let case = PermissionCase::start(fixture, SESSION_TEAM, "in-team");
+    assert_eq!(case.question["path"], json!([SESSION_TEAM, SESSION_AGENT]), "{}", case.question);
+    let paused_task = fixture.client.task(SESSION_TEAM, &case.task);
+    assert_eq!(outcome(&paused_task).0, "input-required", "{paused_task}");
+    let task = fixture.client.reply(SESSION_TEAM, &case.task, "yes");
+    assert_eq!(outcome(&task).0, "completed", "{task}");
+    assert_eq!(case.line_count(), 1, "{task}");
+    case.assert_decision("allow", "principal");
 }
 
 /// Case: a denied call is not made.
@@ -41,6 +57,7 @@ fn unanswered_call(fixture: &AgentFixture<'_>) {
 struct PermissionCase<'f> {
     fixture: &'f AgentFixture<'f>,
     agent: &'static str,
+    task: String,
     file: std::path::PathBuf,
     question: Value,
 }
@@ -56,7 +73,7 @@ impl<'f> PermissionCase<'f> {
         let task = fixture.client.start_task(agent, &text);
         let question = fixture.client.wait_for_question(&task);
         assert!(!file.exists(), "the command ran before the answer: {question}");
-        Self { fixture, agent, file, question }
+        Self { fixture, agent, task, file, question }
     }
 
     fn answer(&self, verdict: &str) {
@@ -66,8 +83,7 @@ impl<'f> PermissionCase<'f> {
     }
 
     fn wait_for_end(&self) -> Value {
-        let id = self.question["execution"].as_str().expect("an execution");
-        self.fixture.client.wait_for_end(self.agent, id)
+        self.fixture.client.wait_for_end(self.agent, &self.task)
     }
 
     /// Returns the number of times that the command ran.
