@@ -21,6 +21,8 @@ use decisions::RecordPermissionDecision;
 use row::StoredInteraction;
 
 pub(super) use ending::{end_all, end_earlier};
+#[cfg(test)]
+pub(crate) use row::list_query;
 
 mod changes;
 mod decisions;

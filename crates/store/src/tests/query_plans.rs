@@ -3,10 +3,13 @@
 use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::execution::{Outcome, State};
 use algonius_actors::model::id::{ContextId, ExecutionId, PrincipalId};
+use algonius_actors::model::interaction::{InteractionFilter, InteractionState};
 use uuid::Uuid;
 
 use super::*;
 use crate::conformance::agent;
+use crate::engine::sql::SqlStatement;
+use crate::ledger::interactions::list_query;
 use crate::queries::listing;
 use algonius_actors::model::execution::record::TriggerFilter;
 
@@ -46,8 +49,8 @@ const FILTERS: [(FilterFn, bool); 17] = [
     ),
 ];
 
-async fn query_plan(store: &Store, filter: ExecutionFilter) -> String {
-    let text = listing::query(filter).text().to_owned();
+async fn query_plan(store: &Store, query: &SqlStatement) -> String {
+    let text = query.text();
     let mut explain = sql::statement(format!("EXPLAIN QUERY PLAN {text}"));
     for _ in 0..text.matches('$').count() {
         explain = explain.bind(None::<i64>);
@@ -62,7 +65,7 @@ async fn lists_use_an_index_and_no_sort() {
     let store = open(folder.path()).await;
     let page = ExecutionFilter { limit: 50, ..ExecutionFilter::default() };
     for (number, (narrow, is_found)) in FILTERS.iter().enumerate() {
-        let single_plan = query_plan(&store, narrow(page.clone())).await;
+        let single_plan = query_plan(&store, &listing::query(narrow(page.clone()))).await;
         assert!(!single_plan.contains("TEMP B-TREE"), "{single_plan}");
         assert_eq!(is_indexed(&single_plan), *is_found, "{number}: {single_plan}");
         for (narrow_further, also_found) in &FILTERS {
@@ -71,7 +74,8 @@ async fn lists_use_an_index_and_no_sort() {
             if is_replaced {
                 continue; // Both filters are the trigger of the query.
             }
-            let combined_plan = query_plan(&store, narrow_further(narrow(page.clone()))).await;
+            let query = listing::query(narrow_further(narrow(page.clone())));
+            let combined_plan = query_plan(&store, &query).await;
             assert!(!combined_plan.contains("TEMP B-TREE"), "{combined_plan}");
             let is_found = *is_found || *also_found;
             // No list needs a sort, and each lookup by name uses an index
@@ -84,4 +88,37 @@ async fn lists_use_an_index_and_no_sort() {
 /// allowed.
 fn is_indexed(plan: &str) -> bool {
     plan.contains("SEARCH executions") || plan.contains("executions_unfinished")
+}
+
+type InteractionFilterFn = fn(InteractionFilter) -> InteractionFilter;
+
+/// Filters of interactions, each with a part of its plan: an index that holds few rows.
+const INTERACTION_FILTERS: [(InteractionFilterFn, &str); 3] = [
+    (
+        |filter| InteractionFilter { execution: Some(ExecutionId::fresh()), ..filter },
+        "SEARCH interactions USING INDEX sqlite_autoindex_interactions_1 (id=?)",
+    ),
+    (
+        |filter| InteractionFilter { state: Some(InteractionState::Open), ..filter },
+        "interactions_open",
+    ),
+    (
+        |filter| InteractionFilter { owner: Some(PrincipalId(Uuid::nil())), ..filter },
+        "interactions_by_owner (owner=?)",
+    ),
+];
+
+#[tokio::test]
+async fn lists_of_interactions_read_few_rows() {
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path()).await;
+    for (number, (narrow, expected)) in INTERACTION_FILTERS.iter().enumerate() {
+        let plan = query_plan(&store, &list_query(&narrow(InteractionFilter::default()))).await;
+        assert!(plan.contains(expected), "{plan}");
+        // The execution is the narrowest filter, also with others.
+        let (narrowest, expected) = &INTERACTION_FILTERS[0];
+        let filter = narrowest(narrow(InteractionFilter::default()));
+        let plan = query_plan(&store, &list_query(&filter)).await;
+        assert!(plan.contains(expected), "{number}: {plan}");
+    }
 }

@@ -143,7 +143,7 @@ pub(super) async fn list(
 
 /// Builds the query for matching interactions. The text contains only the requested conditions, so that each of the few
 /// possible texts uses its index.
-fn list_query(filter: &InteractionFilter) -> SqlStatement {
+pub(crate) fn list_query(filter: &InteractionFilter) -> SqlStatement {
     let mut query = select("1 = 1");
     if let Some(id) = filter.id {
         query.push(" AND id = ").push_bind(id.0);
