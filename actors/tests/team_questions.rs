@@ -16,7 +16,7 @@ const TEAM: &str = "crew";
 /// Time of a run.
 const RUN_SECONDS: u64 = 25;
 
-/// Returns a team of two members; the first one asks in its second second.
+/// Returns a team of two members. The first one opens a question when it starts, and works for two seconds.
 async fn questioning_team() -> TestTree {
     let step = |member: &str| TeamStep { id: member.to_owned(), agent: spec(member).id };
     let plan = TeamPlan { steps: ["one", "two"].map(step).into() };

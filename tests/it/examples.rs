@@ -2,7 +2,8 @@
 //! that a test does not have are replaced.
 //!
 //! A mark before a block states its use: `<!-- run -->` for commands, `<!-- run at a terminal, answer: WORD -->` for a
-//! command that asks, and `<!-- config -->` for a part of the configuration, which the test adds to the shipped one.
+//! command with a question, and `<!-- config -->` for a part of the configuration, which the test adds to the shipped
+//! one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,9 +54,8 @@ fn examples(page: &str, text: &str) -> Vec<Example> {
 }
 
 /// Returns the outputs that the comments of a block promise.
-fn expected_output<'b>(block: &'b str, word: &str) -> Vec<&'b str> {
-    let mark = format!("# {word}: ");
-    block.lines().filter_map(|line| Some(line.split_once(&mark)?.1.trim())).collect()
+fn expected_output(block: &str) -> Vec<&str> {
+    block.lines().filter_map(|line| Some(line.split_once("# prints: ")?.1.trim())).collect()
 }
 
 /// Service of a page, with simulations of the programs and of the model that its examples use.
@@ -91,7 +91,7 @@ impl ExampleService {
             let output = within_deadline("an example", self.run_block(text)).await;
             let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
             assert!(output.status.success(), "{text}\n{output:?}");
-            for expected in expected_output(text, "prints") {
+            for expected in expected_output(text) {
                 assert!(stdout.contains(expected), "{text}\n{expected:?} is promised: {stdout}");
             }
         } else if let Some(answer) = mark.strip_prefix(TERMINAL_MARK) {
@@ -120,7 +120,7 @@ impl ExampleService {
         let command = block.split(" #").next().unwrap();
         let words = command.strip_prefix("algonius ").unwrap().replace(prompt, instruction);
         let mut terminal = Terminal::start(&self.service, words.trim_end());
-        for question in expected_output(block, "asks") {
+        for question in expected_output(block) {
             terminal.wait_for_text(question).await;
         }
         terminal.send_keys(&format!("{answer}\n")).await;
@@ -158,5 +158,5 @@ fn example_blocks_and_their_expectations_are_found() {
     let example = |mark: &str, text: &str| Example { mark: mark.to_owned(), text: text.to_owned() };
     let expected = [example("run", "a  # prints: b c\n"), example("config", "[d]\n")];
     assert_eq!(examples("page", page), expected);
-    assert_eq!(expected_output("a  # prints: b c\nd # e\n", "prints"), ["b c"]);
+    assert_eq!(expected_output("a  # prints: b c\nd # e\n"), ["b c"]);
 }

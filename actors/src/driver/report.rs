@@ -107,7 +107,7 @@ pub enum Report {
 /// Report about questions to people.
 #[derive(Debug, Clone, PartialEq)]
 pub enum QuestionReport {
-    /// The agent asks a person, and its work waits for the answer. The question is raw.
+    /// The agent opened a question to a person, and its work waits for the answer. The question is raw.
     Opened {
         /// Id of the request in the agent's protocol.
         wire_id: WireId,

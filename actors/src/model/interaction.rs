@@ -112,7 +112,7 @@ impl InteractionOwner {
         self.teams.iter().skip_while(|team| !fits(team)).cloned().collect()
     }
 
-    /// Returns the agents through which the question reaches a caller: the teams, then the agent that asked.
+    /// Returns the agents through which the question reaches a caller: the teams, then the agent that opened it.
     pub fn path(&self) -> impl Iterator<Item = &AgentId> {
         self.teams.iter().chain([&self.agent])
     }

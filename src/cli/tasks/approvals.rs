@@ -194,7 +194,7 @@ fn show(interaction: &InteractionEntry, out: &CliOutput) {
         .for_each(|closed| out.print_line(&format!("end          {}", end_text(closed))));
 }
 
-/// Returns the agent that asked, after the teams through which the request came.
+/// Returns the agent that opened the question, after the teams that passed the request on to it.
 fn path_text(interaction: &InteractionEntry) -> String {
     let names: Vec<_> = interaction.path.iter().map(AgentId::as_str).collect();
     if names.is_empty() { interaction.agent.to_string() } else { names.join(" > ") }

@@ -22,8 +22,8 @@ pub struct InteractionEntry {
     pub execution: ExecutionId,
     /// Agent that asked.
     pub agent: AgentId,
-    /// Teams whose runs passed the request on, the outermost first, and then the agent that asked; absent without a
-    /// team.
+    /// Teams whose runs passed the request on, the outermost first, and then the agent that opened the question;
+    /// absent without a team.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<AgentId>,
     /// Conversation of the execution.

@@ -43,7 +43,7 @@ enum KillTime {
 
 /// Facts of a round.
 struct Round {
-    /// Agent that receives the request: the one that asks, or its team.
+    /// Agent that receives the request: the interactive agent, or its team.
     agent: &'static str,
     task: String,
     /// Command that the agent wants to run, which no other round names.

@@ -39,7 +39,7 @@ async fn start_paused_run(client: &ServiceClient, team: &str) -> String {
     let task = client.send(team, TOOL).await;
     assert_eq!(state(&task), "input-required", "{task}");
     let text = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
-    assert!(text.starts_with("coder asks: ") && text.contains("make test"), "{task}");
+    assert!(text.starts_with("coder: ") && text.contains("make test"), "{task}");
     id(&task)
 }
 

@@ -64,12 +64,12 @@ pub fn pause_message(interactions: &[Interaction]) -> PauseMessage {
     }
 }
 
-/// Returns the question in one sentence. Callers of a team learn which member asks.
+/// Returns the question in one sentence, for callers of a team with the id of the member that opened it.
 fn sentence(interaction: &Interaction) -> String {
     let message = &interaction.question.message;
     match interaction.owner.teams.is_empty() {
         true => message.clone(),
-        false => format!("{} asks: {message}", interaction.owner.agent),
+        false => format!("{}: {message}", interaction.owner.agent),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::platform::terminal_text;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct PublishedInteraction {
     pub(super) id: String,
-    /// Teams whose runs passed the request on, and the agent that asked; empty without a team.
+    /// Teams whose runs passed the request on, and the agent that opened the question; empty without a team.
     #[serde(default)]
     path: Vec<String>,
     kind: InteractionKind,

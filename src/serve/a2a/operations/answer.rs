@@ -36,7 +36,7 @@ pub(super) async fn answer_interactions(
     if interactions.iter().any(|interaction| is_answered_by(interaction, &message.message_id)) {
         return Ok(Some(SubmitReply::duplicate(record.id, None)));
     }
-    // A run can end before the member that asks.
+    // A run can end before its member, whose question is still open then.
     let has_ended = record.outcome.is_some();
     let open_interactions: Vec<_> = interactions
         .iter()
@@ -58,7 +58,7 @@ pub(super) async fn answer_interactions(
         let message = Some(message.message_id.clone());
         let caller_answer = CallerAnswer { value, digest: None, channel: "a2a", message };
         let reply = app.api.approvals.answer(caller, interaction, caller_answer).await?;
-        // The progress is that of the execution that asked, which may be one of a member of this task's team.
+        // The progress is that of the execution with the question. For a team, that is the execution of a member.
         let is_own = reply.interaction.request_key.execution == record.id;
         progress = reply.progress.filter(|_| is_own).or(progress);
     }

@@ -42,8 +42,8 @@ pub struct TaskUpdates {
 /// Returns false if an event is a question that its task no longer shows.
 ///
 /// # Errors
-/// Fails if the ledger could not be read, or if the task does not show the question yet: the member of a team can ask
-/// before its run is recorded as running.
+/// Fails if the ledger could not be read, or if the task does not show the question yet, because the member of a team
+/// can open a question before its run is recorded as running.
 pub async fn is_current(api: &Api, record: &Record, number: u64) -> Result<bool, Failure> {
     let Some(event) = event(api, record, number).await? else { return Ok(true) };
     if !matches!(event.data, EventKind::InteractionOpened { .. }) || record.has_open_interactions()
@@ -51,7 +51,7 @@ pub async fn is_current(api: &Api, record: &Record, number: u64) -> Result<bool,
         return Ok(true);
     }
     if has_unsent_question(record) {
-        let message = "the execution that asks is not recorded as running yet";
+        let message = "the task is not recorded as running yet";
         return Err(Failure::new(Code::LedgerUnavailable, message));
     }
     Ok(false)
